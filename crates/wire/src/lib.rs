@@ -1,0 +1,29 @@
+//! Bytes <-> values: pure, incremental, bounded. No sockets, no async.
+
+mod contract;
+mod engine_metrics;
+mod error_body;
+mod http1;
+mod path;
+
+pub use contract::*;
+pub use engine_metrics::*;
+pub use error_body::*;
+pub use http1::*;
+pub use path::*;
+
+mod affinity;
+mod answer;
+mod peek;
+mod splice;
+mod sse;
+mod text;
+mod usage;
+
+pub use affinity::*;
+pub use answer::*;
+pub use peek::*;
+pub use splice::*;
+pub use sse::*;
+pub use text::*;
+pub use usage::*;
