@@ -1,12 +1,10 @@
 //! Bytes <-> values: pure, incremental, bounded. No sockets, no async.
 
-mod contract;
 mod engine_metrics;
 mod error_body;
 mod http1;
 mod path;
 
-pub use contract::*;
 pub use engine_metrics::*;
 pub use error_body::*;
 pub use http1::*;
