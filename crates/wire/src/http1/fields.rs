@@ -1,0 +1,102 @@
+//! Field names the gateway acts on, and the options of `Connection`.
+
+use httparse::Header;
+use smallvec::SmallVec;
+
+/// What a field name means to the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Host,
+    ContentLength,
+    TransferEncoding,
+    Connection,
+    Expect,
+    ContentType,
+    ContentEncoding,
+    RetryAfter,
+    /// For one connection only (RFC 9110 section 7.6.1); never crosses the gateway.
+    HopByHop,
+    /// The client's own proof of who it is: for the gateway, not for a replica.
+    Credential,
+    /// Who forwarded what for whom: the gateway's to state, not the client's.
+    Forwarding,
+    AcceptEncoding,
+    Other,
+}
+
+/// Looks a name up, in any case.
+pub(super) fn classify(name: &str) -> Field {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        2 if is("te") => Field::HopByHop,
+        3 if is("via") => Field::Forwarding,
+        4 if is("host") => Field::Host,
+        6 if is("expect") => Field::Expect,
+        6 if is("cookie") => Field::Credential,
+        7 if is("trailer") || is("upgrade") => Field::HopByHop,
+        9 if is("x-api-key") => Field::Credential,
+        9 if is("forwarded") || is("x-real-ip") => Field::Forwarding,
+        10 if is("connection") => Field::Connection,
+        10 if is("keep-alive") => Field::HopByHop,
+        11 if is("retry-after") => Field::RetryAfter,
+        12 if is("content-type") => Field::ContentType,
+        13 if is("authorization") => Field::Credential,
+        14 if is("content-length") => Field::ContentLength,
+        14 if is("http2-settings") => Field::HopByHop,
+        15 if is("accept-encoding") => Field::AcceptEncoding,
+        16 if is("content-encoding") => Field::ContentEncoding,
+        16 if is("proxy-connection") => Field::HopByHop,
+        17 if is("transfer-encoding") => Field::TransferEncoding,
+        18 if is("proxy-authenticate") => Field::HopByHop,
+        19 if is("proxy-authorization") => Field::HopByHop,
+        25 if is("proxy-authentication-info") => Field::HopByHop,
+        _ if starts_with(name, "x-forwarded-") => Field::Forwarding,
+        _ => Field::Other,
+    }
+}
+
+/// The elements of a comma-separated list, without the white space around them; empty elements are passed over
+/// (RFC 9110 section 5.6.1.2).
+pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+/// The fields that the `Connection` fields of a head name, so that they stay on that connection.
+pub(super) struct Named<'b>(SmallVec<[&'b [u8]; 8]>);
+
+impl<'b> Named<'b> {
+    pub(super) fn collect(headers: &[Header<'b>]) -> Self {
+        let connection = headers.iter().filter(|header| classify(header.name) == Field::Connection);
+        let options = connection.flat_map(|header| list(header.value));
+        Self(options.filter(|option| !is_end_to_end(option)).collect())
+    }
+
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+/// Fields that say what the body is or how it may be kept. A sender must not name them in `Connection`
+/// (RFC 9110 section 7.6.1), and must not get a message past the gateway with its description torn off.
+fn is_end_to_end(option: &[u8]) -> bool {
+    let describes_body = option.get(..8).is_some_and(|head| head.eq_ignore_ascii_case(b"content-"));
+    describes_body || option.eq_ignore_ascii_case(b"cache-control")
+}
+
+fn starts_with(name: &str, prefix: &str) -> bool {
+    name.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+}
+
+/// Puts one field line out.
+pub(super) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    debug_assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)), "a value ends its own line");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Puts out `content-length`.
+pub(super) fn write_content_length(out: &mut Vec<u8>, length: u64) {
+    write_field(out, "content-length", itoa::Buffer::new().format(length).as_bytes());
+}

@@ -1,0 +1,59 @@
+//! The head a replica gets.
+
+use super::fields::{Field, Named, classify, write_content_length, write_field};
+use super::request::RequestHead;
+
+/// What the gateway puts into the head for a replica.
+#[derive(Clone, Copy, Debug)]
+pub struct UpstreamHead<'a> {
+    /// The value of `Host`.
+    pub authority: &'a str,
+    /// The replica's path prefix and the target.
+    pub path: &'a str,
+    /// Further fields; each takes the place of the client's fields of that name.
+    pub extra: &'a [(&'a str, &'a str)],
+    /// Bytes of the body, for which `Content-Length` is the only framing used. `None`: no body.
+    pub content_length: Option<usize>,
+}
+
+/// Writes the head up to but without the blank line: request line, `Host`, the client's end-to-end fields in order
+/// and multiplicity, `extra`, `Content-Length`.
+///
+/// Left out of the client's: hop-by-hop fields and those its `Connection` names, credentials (`Authorization`,
+/// `X-Api-Key`, `Cookie`), forwarding fields (`X-Forwarded-*`, `Forwarded`, `X-Real-Ip`, `Via`), `Accept-Encoding`
+/// (usage must stay readable), `Expect` (answered by the gateway), and framing, which is stated anew. A body that
+/// the gateway decoded needs [`write_decoded_upstream_head`].
+pub fn write_upstream_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>) {
+    write_head(out, client, up, false);
+}
+
+/// [`write_upstream_head`] for a body that is sent decoded: `Content-Encoding` is left out as well.
+pub fn write_decoded_upstream_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>) {
+    write_head(out, client, up, true);
+}
+
+fn write_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>, decoded: bool) {
+    out.extend_from_slice(client.method.as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(up.path.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    write_field(out, "host", up.authority.as_bytes());
+    let named = Named::collect(&client.headers);
+    for header in &client.headers {
+        let passes = match classify(header.name) {
+            Field::ContentEncoding => !decoded,
+            Field::ContentType | Field::RetryAfter | Field::Other => true,
+            _ => false,
+        };
+        let replaced = up.extra.iter().any(|(name, _)| name.eq_ignore_ascii_case(header.name));
+        if passes && !replaced && !named.contains(header.name) {
+            write_field(out, header.name, header.value);
+        }
+    }
+    for (name, value) in up.extra {
+        write_field(out, name, value.as_bytes());
+    }
+    if let Some(length) = up.content_length {
+        write_content_length(out, length as u64);
+    }
+}
