@@ -1,0 +1,137 @@
+//! Configurations for tests: the real file format, with the waits of hours scaled down to milliseconds.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::upstream::Upstream;
+
+/// A value as a configuration file writes it.
+#[derive(Clone, Debug)]
+pub struct Setting(String);
+
+impl From<&str> for Setting {
+    fn from(text: &str) -> Self {
+        Self(format!("{text:?}"))
+    }
+}
+
+impl From<i64> for Setting {
+    fn from(number: i64) -> Self {
+        Self(number.to_string())
+    }
+}
+
+impl From<bool> for Setting {
+    fn from(flag: bool) -> Self {
+        Self(flag.to_string())
+    }
+}
+
+impl From<&[&str]> for Setting {
+    fn from(texts: &[&str]) -> Self {
+        Self(format!("{texts:?}"))
+    }
+}
+
+type Section = BTreeMap<String, Setting>;
+
+/// A configuration in the making. Pools share their settings, and so do routes.
+#[derive(Clone, Debug)]
+pub struct Config {
+    sections: BTreeMap<String, Section>,
+    /// Pool name and base URLs.
+    pools: Vec<(String, Vec<String>)>,
+    /// Model, pool name and upstream model.
+    routes: Vec<(String, String, Option<String>)>,
+}
+
+impl Config {
+    /// One pool `pool` of these replicas, one route named after the first one's model, every port a free one, and a
+    /// health machine that runs in milliseconds but never because the box is slow: probes may take long.
+    ///
+    /// # Panics
+    /// No replica is given.
+    #[must_use]
+    pub fn new(replicas: &[&Upstream]) -> Self {
+        let model = replicas.first().expect("a replica").model().to_owned();
+        Self { sections: BTreeMap::new(), pools: Vec::new(), routes: Vec::new() }
+            .set("listen", "address", "127.0.0.1:0")
+            .set("listen", "threads", 2)
+            .set("admin", "address", "127.0.0.1:0")
+            .set("pools.health", "scrape_interval", "20ms")
+            .set("pools.health", "scrape_timeout", "20s")
+            .set("pools.health", "cooldown", "200ms")
+            .set("pools.health", "probing_window", "100ms")
+            .pool("pool", replicas)
+            .route(&model, "pool")
+    }
+
+    /// Sets `key` of `section` (`listen`, `pools`, `pools.health`, `pools.affinity`, `routes`, `routes.timeouts`, ...).
+    #[must_use]
+    pub fn set(mut self, section: &str, key: &str, value: impl Into<Setting>) -> Self {
+        self.sections.entry(section.to_owned()).or_default().insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// One more pool.
+    #[must_use]
+    pub fn pool(mut self, name: &str, replicas: &[&Upstream]) -> Self {
+        self.pools.push((name.to_owned(), replicas.iter().map(|r| r.url()).collect()));
+        self
+    }
+
+    /// One more route.
+    #[must_use]
+    pub fn route(mut self, model: &str, pool: &str) -> Self {
+        self.routes.push((model.to_owned(), pool.to_owned(), None));
+        self
+    }
+
+    /// One more route, whose engine knows the model by another name.
+    #[must_use]
+    pub fn route_to(mut self, model: &str, pool: &str, upstream_model: &str) -> Self {
+        self.routes.push((model.to_owned(), pool.to_owned(), Some(upstream_model.to_owned())));
+        self
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for name in ["listen", "admin", "usage"] {
+            self.section(&mut out, name, &format!("[{name}]"));
+        }
+        for (name, replicas) in &self.pools {
+            let _ = writeln!(out, "[[pools]]\nname = {name:?}\nreplicas = {replicas:?}");
+            self.settings(&mut out, "pools");
+            for part in ["pools.health", "pools.affinity"] {
+                self.section(&mut out, part, &format!("[{part}]"));
+            }
+        }
+        for (model, pool, upstream_model) in &self.routes {
+            let _ = writeln!(out, "[[routes]]\nmodel = {model:?}");
+            self.settings(&mut out, "routes");
+            let _ = writeln!(out, "[[routes.targets]]\npool = {pool:?}");
+            if let Some(name) = upstream_model {
+                let _ = writeln!(out, "upstream_model = {name:?}");
+            }
+            for part in ["routes.timeouts", "routes.retry"] {
+                self.section(&mut out, part, &format!("[{part}]"));
+            }
+        }
+        out
+    }
+
+    fn section(&self, out: &mut String, name: &str, header: &str) {
+        if self.sections.contains_key(name) {
+            let _ = writeln!(out, "{header}");
+            self.settings(out, name);
+        }
+    }
+
+    fn settings(&self, out: &mut String, name: &str) {
+        for (key, Setting(value)) in self.sections.get(name).into_iter().flatten() {
+            let _ = writeln!(out, "{key} = {value}");
+        }
+    }
+}

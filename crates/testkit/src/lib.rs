@@ -1,0 +1,17 @@
+//! The bench of the field cases: the whole app in process, replicas scripted byte for byte, raw clients. Nothing here
+//! sleeps: every wait is for an event, under a generous guard that only ever fails a test.
+
+pub mod answers;
+mod client;
+mod config;
+mod connection;
+mod gate;
+mod message;
+pub mod requests;
+mod upstream;
+
+pub use client::{Answer, End, RawClient};
+pub use config::{Config, Setting};
+pub use gate::{Count, Gate, PATIENCE, patiently, until, within};
+pub use message::Head;
+pub use upstream::{Counts, Load, OnHead, Received, Step, Upstream, send};
