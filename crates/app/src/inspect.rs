@@ -1,0 +1,171 @@
+//! What the admin side may ask a running gateway. The seam lets metrics and admin API be tested on plain data.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sluicegate_core::{Health, NoReplica, PoolSnapshot};
+
+/// A running gateway, read and steered from outside the data plane.
+pub trait Inspect: Send + Sync + 'static {
+    /// Every pool's name and state now.
+    fn pools(&self) -> Vec<(Arc<str>, PoolSnapshot)>;
+    /// The public model names, sorted.
+    fn models(&self) -> Vec<Arc<str>>;
+    /// Whether requests are welcome.
+    fn readiness(&self) -> Readiness;
+    /// Connections and requests now.
+    fn gauges(&self) -> GaugesView;
+    /// What would be done with a request, reserving nothing.
+    ///
+    /// # Errors
+    /// The request would be refused before a replica is chosen.
+    fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView>;
+    /// Drains a replica, or ends its drain.
+    ///
+    /// # Errors
+    /// There is no such pool or replica.
+    fn set_draining(&self, pool: &str, replica: &str, draining: bool) -> Result<(), NotFound>;
+}
+
+/// Whether requests are welcome; a refusal has its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Every pool can take a request.
+    Ready,
+    /// A shutdown was asked for.
+    Draining,
+    /// These pools have no replica that can take a request.
+    NoReplica(Vec<Arc<str>>),
+}
+
+/// What a drain could not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// No pool of that name.
+    #[error("there is no pool of that name")]
+    Pool,
+    /// No replica of that name in the pool.
+    #[error("the pool has no replica of that name (a replica's name is its base URL)")]
+    Replica,
+}
+
+/// Connections and requests; all but the totals are 0 on an idle gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GaugesView {
+    /// Client connections open now.
+    pub open_connections: u64,
+    /// Requests between head and end.
+    pub open_requests: u64,
+    /// Client connections accepted so far.
+    pub accepted_total: u64,
+    /// Request heads refused before they had a route or a usage line.
+    pub refused_heads_total: u64,
+}
+
+/// A request to explain, as a client would send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainRequest {
+    /// Method, for example `POST`.
+    pub method: String,
+    /// Path, for example `/v1/chat/completions`.
+    pub target: String,
+    /// Header names and values.
+    pub headers: Vec<(String, String)>,
+    /// Body bytes.
+    pub body: Vec<u8>,
+}
+
+/// What would be done with a request, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExplainedView {
+    /// The route's public name.
+    pub route: String,
+    /// The pool asked.
+    pub pool: String,
+    /// Hash of the session key, in hexadecimal digits, where there is one.
+    pub session: Option<String>,
+    /// Hash of the prefix key, likewise.
+    pub prefix: Option<String>,
+    /// Size of the prompt as estimated from its text.
+    pub estimated_prompt_tokens: u64,
+    /// Where it would go.
+    pub outcome: OutcomeView,
+    /// Every replica with the numbers seen.
+    pub candidates: Vec<CandidateView>,
+    /// The steps of the choice, in words.
+    pub steps: Vec<String>,
+}
+
+/// Where a request would go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeView {
+    /// To this replica.
+    Replica {
+        /// Its base URL.
+        name: String,
+        /// Why it.
+        reason: String,
+        /// A pin existed and would not be followed.
+        spilled: bool,
+    },
+    /// Nowhere.
+    NoReplica {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One replica as the choice saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CandidateView {
+    /// Base URL.
+    pub name: String,
+    /// Health state.
+    pub state: String,
+    /// Effective running requests (routing.md 2).
+    pub effective_running: f64,
+    /// Effective waiting requests (routing.md 2).
+    pub effective_waiting: f64,
+    /// The gateway's own open requests there.
+    pub inflight: u32,
+    /// Why it was left out; None for a candidate.
+    pub excluded: Option<String>,
+}
+
+/// A request that would be refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedView {
+    /// Status of the answer.
+    pub status: u16,
+    /// The error's code.
+    pub code: String,
+    /// The error's message.
+    pub message: String,
+}
+
+/// Every health state, for metrics that show one series for each.
+pub const HEALTH_STATES: [Health; 5] =
+    [Health::Starting, Health::Live, Health::Probing, Health::Ejected, Health::Draining];
+
+/// The state's name in metrics, API and tables.
+#[must_use]
+pub const fn health_name(health: Health) -> &'static str {
+    match health {
+        Health::Starting => "starting",
+        Health::Live => "live",
+        Health::Probing => "probing",
+        Health::Ejected => "ejected",
+        Health::Draining => "draining",
+    }
+}
+
+/// The name of 'no replica' and its cause.
+#[must_use]
+pub const fn no_replica_name(cause: NoReplica) -> &'static str {
+    match cause {
+        NoReplica::NoneKnown => "none_known",
+        NoReplica::NotReady => "not_ready",
+        NoReplica::AllTried => "all_tried",
+    }
+}

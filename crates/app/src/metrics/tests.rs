@@ -1,0 +1,109 @@
+//! The metrics page against its golden and its documentation.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, UNIX_EPOCH};
+
+use sluicegate_proxy::usage::{Outcome, UsageLine, UsageSink, UsageSource};
+use sluicegate_wire::Usage;
+
+use super::Metrics;
+use crate::plain_gateway::PlainGateway;
+
+fn line(outcome: Outcome, status: Option<u16>) -> UsageLine<'static> {
+    UsageLine {
+        request_id: "r",
+        time: UNIX_EPOCH,
+        model: Some("asked"),
+        route: Some("qwen3"),
+        upstream_model: None,
+        pool: Some("big"),
+        replica: Some("http://10.0.0.1:8000"),
+        endpoint: Some("/v1/chat/completions"),
+        stream: true,
+        status,
+        outcome,
+        error_type: None,
+        reason: Some("load"),
+        affinity: None,
+        spilled: false,
+        attempts: 1,
+        connect: None,
+        ttft: Some(Duration::from_millis(250)),
+        total: Duration::from_secs(2),
+        bytes_in: 1,
+        bytes_out: 1,
+        usage: Some(Usage {
+            prompt_tokens: 10,
+            cached_tokens: Some(4),
+            completion_tokens: 20,
+            reasoning_tokens: None,
+        }),
+        usage_source: UsageSource::Engine,
+        finish_reason: None,
+        events: None,
+    }
+}
+
+fn unknown_route() -> UsageLine<'static> {
+    UsageLine {
+        model: Some("no-such-model"),
+        route: None,
+        pool: None,
+        reason: None,
+        attempts: 0,
+        ttft: None,
+        usage: None,
+        ..line(Outcome::ClientError, Some(404))
+    }
+}
+
+fn page() -> String {
+    let metrics = Metrics::default();
+    metrics.write(&line(Outcome::Ok, Some(200)));
+    metrics.write(&line(Outcome::Ok, Some(200)));
+    let spilled = UsageLine { spilled: true, attempts: 2, ..line(Outcome::ClientGone, None) };
+    metrics.write(&spilled);
+    metrics.write(&unknown_route());
+    metrics.page(&PlainGateway::default(), 3).unwrap()
+}
+
+#[test]
+fn the_page_equals_its_golden() {
+    assert_eq!(page(), include_str!("golden.txt"));
+}
+
+#[test]
+fn nothing_a_client_chose_becomes_a_label() {
+    assert!(!page().contains("no-such-model"));
+    assert!(!page().contains("asked"));
+}
+
+#[test]
+fn an_idle_gateway_shows_every_family_by_name() {
+    let names = |page: &str| page.lines().filter(|l| l.starts_with("# TYPE")).map(String::from).collect();
+    let idle: BTreeSet<String> = names(&Metrics::default().page(&PlainGateway::default(), 0).unwrap());
+    let busy: BTreeSet<String> = names(&page());
+    assert_eq!(idle, busy);
+}
+
+#[test]
+fn the_documentation_names_exactly_the_metrics_of_the_page() {
+    let documentation = include_str!("../../../../docs/metrics.md");
+    let documented: BTreeSet<(&str, &str)> = documentation
+        .lines()
+        .filter_map(|row| row.strip_prefix("| `sluicegate_"))
+        .filter_map(|row| {
+            let mut cells = row.split('|').map(str::trim);
+            Some((cells.next()?.trim_end_matches('`'), cells.next()?))
+        })
+        .collect();
+    let page = page();
+    let shown: BTreeSet<(String, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE sluicegate_")?.split_once(' '))
+        .map(|(name, kind)| (if kind == "counter" { format!("{name}_total") } else { name.into() }, kind))
+        .collect();
+    let documented: BTreeSet<(String, &str)> =
+        documented.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+    assert_eq!(documented, shown);
+}

@@ -1,0 +1,178 @@
+//! The usage log: one JSON line per request, through per-thread buffers and one writer thread, to standard output or
+//! a rotated file. A request pays for formatting one line into memory; it never waits for a disk unless `on_full`
+//! says so.
+
+mod buffers;
+mod json_text;
+mod line;
+mod memory;
+mod rfc3339;
+mod rotated_file;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sluicegate_proxy::usage::{UsageLine, UsageSink};
+
+pub use memory::MemorySink;
+
+use buffers::{Buffers, Chunk};
+use writer::{Message, Output};
+
+/// A buffer that holds this many bytes goes to the writer at once.
+const FULL: usize = 32 * 1024;
+/// Full buffers that may wait for the writer: with [`FULL`], about 8 MiB.
+const WAITING: usize = 256;
+/// The least time between two warnings about lost lines.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+/// What happens to lines when the writer cannot keep up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They are lost and counted; requests go on.
+    Drop,
+    /// The data-plane thread waits until the writer has caught up.
+    Wait,
+}
+
+/// Where usage lines go.
+#[derive(Clone, Debug)]
+pub struct UsageLogSettings {
+    /// Name of this gateway in each line.
+    pub gateway: Arc<str>,
+    /// Write to standard output.
+    pub stdout: bool,
+    /// Append to this file.
+    pub file: Option<PathBuf>,
+    /// Size in bytes at which the file is rotated; 0 never does. Nine rotated files are kept.
+    pub rotate: u64,
+    /// What happens when the writer cannot keep up.
+    pub when_full: WhenFull,
+}
+
+/// Takes usage lines from any thread and writes them in the background. Lines of one thread keep their order as long
+/// as the writer keeps up; lines of different threads are not ordered (each carries its time).
+#[derive(Debug)]
+pub struct UsageLog {
+    shared: Arc<Shared>,
+    to_writer: SyncSender<Message>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the writer thread and the threads that write lines both hold.
+#[derive(Debug)]
+struct Shared {
+    gateway: Arc<str>,
+    when_full: WhenFull,
+    buffers: Buffers,
+    lost: Lost,
+}
+
+impl UsageLog {
+    /// Opens the file, if any, and starts the writer thread.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending, or the thread cannot be started.
+    pub fn start(settings: &UsageLogSettings) -> io::Result<Self> {
+        let mut outputs = Vec::new();
+        if settings.stdout {
+            outputs.push(Output::new(Box::new(io::stdout())));
+        }
+        if let Some(path) = &settings.file {
+            outputs.push(Output::new(Box::new(rotated_file::RotatedFile::open(path, settings.rotate)?)));
+        }
+        Self::start_with(settings, outputs)
+    }
+
+    fn start_with(settings: &UsageLogSettings, outputs: Vec<Output>) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            gateway: Arc::clone(&settings.gateway),
+            when_full: settings.when_full,
+            buffers: Buffers::default(),
+            lost: Lost::default(),
+        });
+        let (to_writer, messages) = sync_channel(WAITING);
+        let for_writer = Arc::clone(&shared);
+        let writer = std::thread::Builder::new()
+            .name("usage-log".into())
+            .spawn(move || writer::run(&messages, &for_writer, outputs))?;
+        Ok(Self { shared, to_writer, writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Lines lost so far: the writer could not keep up, or the output failed.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.count.load(Ordering::Relaxed)
+    }
+
+    /// Writes out whatever was taken so far and stops the writer. Lines that come later are counted as lost.
+    /// A second call does nothing.
+    pub fn close(&self) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            let stopped = self.to_writer.send(Message::Stop).is_ok();
+            if !stopped || writer.join().is_err() {
+                tracing::error!("the usage log's writer ended early; usage lines may be missing");
+            }
+        }
+    }
+
+    fn send(&self, chunk: Chunk) {
+        let lines = chunk.lines;
+        let sent = match self.shared.when_full {
+            WhenFull::Wait => self.to_writer.send(Message::Chunk(chunk)).is_ok(),
+            WhenFull::Drop => match self.to_writer.try_send(Message::Chunk(chunk)) {
+                Ok(()) => true,
+                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+            },
+        };
+        if !sent {
+            self.shared.lost.add(lines, "the writer cannot keep up");
+        }
+    }
+}
+
+impl UsageSink for UsageLog {
+    fn write(&self, line: &UsageLine<'_>) {
+        let append = |bytes: &mut Vec<u8>| line::append_line(bytes, line, &self.shared.gateway);
+        match self.shared.buffers.append(append) {
+            Ok(None) => {}
+            Ok(Some(full)) => self.send(full),
+            Err(buffers::Closed) => self.shared.lost.add(1, "the usage log is closed"),
+        }
+    }
+}
+
+impl Drop for UsageLog {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Lines that were lost, and when a warning last said so.
+#[derive(Debug, Default)]
+struct Lost {
+    count: AtomicU64,
+    warned: Mutex<Option<Instant>>,
+}
+
+impl Lost {
+    fn add(&self, lines: u64, why: &str) {
+        let count = self.count.fetch_add(lines, Ordering::Relaxed) + lines;
+        let now = Instant::now();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|then| now.duration_since(then) >= WARN_EVERY) {
+            *warned = Some(now);
+            drop(warned);
+            tracing::warn!(lost_so_far = count, "usage lines were lost: {why}");
+        }
+    }
+}
