@@ -114,7 +114,9 @@ def vllm_command(port):
     words += ["--host", "127.0.0.1", "--port", port, *switches]
     for name, value in limits.items():
         words += [name, value]
-    core = os.environ.get("CORE", str(port % (os.cpu_count() or 1)))
+    # Not bound to a core by default: on two cores a bound worker was seen to keep its own server from sending, so that
+    # a stream came in one piece at its end and nothing could be cancelled.
+    core = os.environ.get("CORE", "nobind")
     extra = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": core}
     return words, {**OFFLINE, **extra}, None
 

@@ -20,20 +20,36 @@ const RIMS: &[Rim] = &[
     Rim {
         what: "a clock read",
         sequences: &["Instant :: now", "SystemTime :: now", "Utc :: now"],
-        allowed: &[XTASK],
+        allowed: &[
+            XTASK,
+            ("crates/proxy/src/clock.rs", "the data plane's one reading of time"),
+            ("crates/lab/src/sim/realtime.rs", "the model's virtual time follows the real one here"),
+            ("crates/lab/src/sim/wall_clock.rs", "engines stamp their answers with the time of day"),
+            ("crates/app/src/usage_log.rs", "how often a loss of lines is warned about"),
+            ("crates/app/src/usage_log/writer.rs", "when the writer thread collects what is left"),
+        ],
         mend: "take the time as an argument",
     },
     Rim {
         what: "a new task",
         sequences: &["tokio :: spawn", "task :: spawn", "spawn_local", "spawn_blocking", "JoinSet :: new"],
-        allowed: &[],
+        allowed: &[("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas")],
         mend: "return a future and let the caller spawn it",
     },
     Rim {
         what: "a new thread",
         sequences: &["thread :: spawn", "thread :: Builder", "thread :: scope"],
-        allowed: &[],
+        allowed: &[("crates/app/src/usage_log.rs", "writing usage lines must never block a request")],
         mend: "use the runtime there is",
+    },
+    Rim {
+        what: "a queue without a bound",
+        sequences: &["unbounded_channel", "mpsc :: channel ( )"],
+        allowed: &[(
+            "crates/lab/src/sim/realtime.rs",
+            "one sequence's tokens: no more than the request's own limit of output tokens",
+        )],
+        mend: "give it a bound; a slow reader must cost bounded memory",
     },
     Rim {
         what: "an end of the process",
@@ -44,7 +60,7 @@ const RIMS: &[Rim] = &[
     Rim {
         what: "a read of the environment",
         sequences: &["env :: var", "env :: var_os", "env :: vars", "env :: args", "env :: args_os"],
-        allowed: &[XTASK],
+        allowed: &[XTASK, ("crates/app/src/config.rs", "secrets written as env:NAME")],
         mend: "take the value as an argument; configuration resolves `env:NAME`",
     },
 ];

@@ -100,9 +100,9 @@ impl RustFile {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), syntax, tokens, test_spans })
     }
 
-    /// The whole file exists for tests.
+    /// The whole file exists for tests or measurements, not for the product.
     pub(super) fn is_test_file(&self) -> bool {
-        let folder_or_name = |part: &str| matches!(part, "tests" | "benches" | "testkit" | "fuzz");
+        let folder_or_name = |part: &str| matches!(part, "tests" | "benches" | "examples" | "testkit" | "fuzz");
         let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
         stem.split('/').any(folder_or_name) || stem.ends_with("_tests") || stem.ends_with("_test")
     }
