@@ -1,0 +1,208 @@
+//! Keys that take one of a few words, the words of later versions among them.
+
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+use sluicegate_core::{AffinityMode, LoadSource, WaitingCounts};
+use toml::de::DeValue;
+
+use super::diagnostics::Origin;
+use super::nearest::nearest;
+use super::read::{Node, Reader, Set, Value};
+use super::values::{Refusal, Text};
+
+/// Gives a type its words. A word after `later` is refused as not supported yet.
+macro_rules! choices {
+    ($($kind:ty, $what:literal {
+        $first:literal => $first_value:expr, $($word:literal => $value:expr,)*
+    } later { $($later:literal),* })+) => { $(
+        impl Text for $kind {
+            const KIND: &'static str = concat!("\"", $first, "\"", $(" or \"", $word, "\""),*);
+
+            fn parse(text: &str) -> Result<Self, Refusal> {
+                match text {
+                    $first => Ok($first_value),
+                    $($word => Ok($value),)*
+                    $($later => Err(Refusal::NotYet($later.into())),)*
+                    _ => Err(unknown($what, text, &[$first, $($word),*])),
+                }
+            }
+
+            fn text(&self) -> String {
+                $(if *self == $value { return $word.into(); })*
+                $first.into()
+            }
+
+            fn text_schema() -> Json {
+                json!({ "type": "string", "enum": [$first, $($word),*] })
+            }
+        }
+    )+ };
+}
+
+choices! {
+    HalfClose, "way to treat a half-closed client" {
+        "abort" => HalfClose::Abort,
+        "serve" => HalfClose::Serve,
+    } later {}
+    Engine, "engine" {
+        "auto" => Engine::Auto,
+        "vllm" => Engine::Vllm,
+        "sglang" => Engine::Sglang,
+        "llama_cpp" => Engine::LlamaCpp,
+        "tgi" => Engine::Tgi,
+    } later { "openai" }
+    LoadSource, "load source" {
+        "both" => LoadSource::Both,
+        "engine" => LoadSource::Engine,
+    } later {}
+    WaitingCounts, "way to count" {
+        "requests" => WaitingCounts::Requests,
+        "weight" => WaitingCounts::Weight,
+    } later {}
+    AffinityMode, "affinity mode" {
+        "pins" => AffinityMode::Pins,
+        "consistent" => AffinityMode::Consistent,
+        "off" => AffinityMode::Off,
+    } later {}
+    Mode, "mode" {
+        "adaptive" => Mode::Adaptive,
+    } later { "predictive", "weighted", "policy", "round_robin" }
+    OnFull, "way to treat a full writer" {
+        "drop" => OnFull::Drop,
+        "wait" => OnFull::Wait,
+    } later {}
+}
+
+/// What happens to a client that shut down its sending side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HalfClose {
+    Abort,
+    Serve,
+}
+
+/// Whose metric names a pool's replicas use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    Auto,
+    Vllm,
+    Sglang,
+    LlamaCpp,
+    Tgi,
+}
+
+/// How a replica is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Adaptive,
+}
+
+/// What the usage writer does when it cannot keep up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFull {
+    /// Lines are dropped and counted.
+    Drop,
+    /// The request's end waits for the writer.
+    Wait,
+}
+
+/// Where limits are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Memory;
+
+impl Text for Memory {
+    const KIND: &'static str = "\"memory\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "memory" => Ok(Self),
+            // The rest of the URL may hold a password.
+            _ if text.starts_with("redis://") => Err(Refusal::NotYet("redis://...".into())),
+            _ => Err(unknown("store", text, &["memory"])),
+        }
+    }
+
+    fn text(&self) -> String {
+        "memory".into()
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "enum": ["memory"] })
+    }
+}
+
+/// One place for usage lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Output {
+    Stdout,
+    Off,
+    File(PathBuf),
+}
+
+impl Text for Output {
+    const KIND: &'static str = "\"stdout\" or \"file:PATH\" or \"off\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "stdout" => Ok(Self::Stdout),
+            "off" => Ok(Self::Off),
+            _ => match text.strip_prefix("file:") {
+                Some("") => {
+                    Err(Refusal::wrong("the path is empty", "for example \"file:/var/log/usage.jsonl\""))
+                }
+                Some(path) => Ok(Self::File(path.into())),
+                None => Err(unknown("output", text, &["stdout", "file:PATH", "off"])),
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Stdout => "stdout".into(),
+            Self::Off => "off".into(),
+            Self::File(path) => format!("file:{}", path.display()),
+        }
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "pattern": "^(stdout|off|file:.+)$" })
+    }
+}
+
+/// One place or a list of places.
+#[derive(Debug, Clone)]
+pub(super) struct Outputs(pub(super) Vec<Set<Output>>);
+
+impl Value for Outputs {
+    fn kind() -> String {
+        format!("{}, or a list of them", Output::KIND)
+    }
+
+    fn schema() -> Json {
+        json!({ "anyOf": [Output::schema(), Vec::<Set<Output>>::schema()] })
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        if let DeValue::Array(_) = node.get_ref() {
+            return Vec::read(node, reader).map(Self);
+        }
+        let value = Output::read(node, reader)?;
+        Some(Self(vec![Set { value, origin: Origin::File(node.span()), sound: true }]))
+    }
+
+    fn show(&self) -> String {
+        match self.0.as_slice() {
+            [one] => one.value.show(),
+            _ => self.0.show(),
+        }
+    }
+}
+
+fn unknown(what: &str, text: &str, words: &[&str]) -> Refusal {
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let hint = match nearest(text, words.iter().copied()) {
+        Some(word) => format!("did you mean \"{word}\"? Known: {}", quoted.join(", ")),
+        None => format!("known: {}", quoted.join(", ")),
+    };
+    Refusal::wrong(format!("unknown {what} \"{text}\""), hint)
+}

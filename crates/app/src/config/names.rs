@@ -1,0 +1,102 @@
+//! Names, addresses, URLs and session key sources.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use sluicegate_proxy::plan::{ReplicaUrl, SessionSource, UrlError};
+
+use super::values::{Refusal, Text};
+
+/// A name: neither empty nor blank at its ends, without control characters, at most 256 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name(pub(super) Arc<str>);
+
+impl Text for Name {
+    const KIND: &'static str = "a name";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let wrong = |what: &str| Err(Refusal::wrong(what, "write a name of 1 to 256 bytes"));
+        match text {
+            "" => wrong("the name is empty"),
+            _ if text.trim() != text => wrong("the name begins or ends with white space"),
+            _ if text.chars().any(char::is_control) => wrong("the name holds a control character"),
+            _ if text.len() > 256 => wrong("the name is longer than 256 bytes"),
+            _ => Ok(Self(text.into())),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "minLength": 1, "maxLength": 256 })
+    }
+}
+
+impl Text for SocketAddr {
+    const KIND: &'static str = "an IP address and a port";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| {
+            let what = format!("\"{text}\" is not an IP address and a port");
+            Refusal::wrong(what, "for example \"127.0.0.1:8080\", \"0.0.0.0:8080\" or \"[::1]:8080\"")
+        })
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for ReplicaUrl {
+    const KIND: &'static str = "a base URL";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|e| match e {
+            UrlError::NotYetTls => Refusal::NotYet(text.into()),
+            // The text may hold a password before an '@'.
+            other => Refusal::wrong(other.to_string(), "for example \"http://10.0.0.11:8000\""),
+        })
+    }
+
+    fn text(&self) -> String {
+        self.text.to_string()
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "pattern": "^[hH][tT][tT][pP]://" })
+    }
+}
+
+impl Text for SessionSource {
+    const KIND: &'static str = "a session key source";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        match text.split_once(':') {
+            Some(("header", name)) if !name.is_empty() && name.chars().all(token) => {
+                Ok(Self::Header(name.to_ascii_lowercase().into()))
+            }
+            Some(("body", name)) if !name.is_empty() => Ok(Self::Body(name.into())),
+            Some(("auto", "conversation")) => Ok(Self::Conversation),
+            _ => Err(Refusal::wrong(
+                format!("\"{text}\" is not a session key source"),
+                "\"header:NAME\", \"body:NAME\" (a top-level member) or \"auto:conversation\"",
+            )),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Header(name) => format!("header:{name}"),
+            Self::Body(name) => format!("body:{name}"),
+            Self::Conversation => "auto:conversation".into(),
+        }
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "pattern": "^(header:.+|body:.+|auto:conversation)$" })
+    }
+}

@@ -1,0 +1,299 @@
+//! The configuration file key by key: the only place where a key's name, kind, meaning and default stand. Defaults
+//! of decisions are the core's own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZero;
+
+use serde_json::Value as Json;
+use sluicegate_core::{
+    AffinityMode, AffinitySettings, HealthSettings, LoadSource, PoolSettings, RetrySettings, WaitingCounts,
+};
+use sluicegate_proxy::plan::{ReplicaUrl, SessionSource};
+
+use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
+use super::docs;
+use super::names::Name;
+use super::read::{KeyDoc, Node, Reader, Required, SectionDoc, Set, Value, joined, sections};
+use super::secret::Secret;
+use super::units::{Period, Size, Span};
+use super::values::{Later, ServerError};
+
+sections! {
+    /// Keys above the first section.
+    File {
+        /// Name of this gateway in usage lines. None: the host name.
+        gateway_id: Option<Name> = None,
+        /// The client side.
+        listen: Listen = Listen::default(),
+        /// The admin side.
+        admin: Admin = Admin::default(),
+        /// Sets of replicas.
+        pools: Vec<Set<Pool>> = Vec::new(),
+        /// Public model names.
+        routes: Vec<Set<Route>> = Vec::new(),
+        /// API keys of clients.
+        keys: Later = Later,
+        /// Where limits are kept.
+        limits: Limits = Limits::default(),
+        /// Usage lines.
+        usage: Usage = Usage::default(),
+    }
+
+    /// The client side: the address that clients connect to, and the limits of their connections.
+    Listen {
+        /// Address to listen on; port 0 takes a free one. Other than loopback needs `open = true`.
+        address: SocketAddr = local(8080),
+        /// Data-plane threads; 0: one per core.
+        threads: u32 = 0,
+        /// Lets everybody who reaches the address use the gateway.
+        open: bool = false,
+        /// TLS towards clients.
+        tls: Later = Later,
+        /// Open client connections over all threads; further ones wait in the listen backlog.
+        max_connections: NonZero<u32> = at_least_one(20_000),
+        /// Largest request body; a larger one is answered 413.
+        max_body: Size = Size(64 << 20),
+        /// Longest time from a request's first byte to the end of its head.
+        head_timeout: Period = seconds(10),
+        /// Longest time without progress while a request body is read.
+        body_idle_timeout: Period = seconds(60),
+        /// How long running requests may go on after a shutdown was asked for; 0s: not at all.
+        drain_timeout: Span = Span(seconds(300).0),
+        /// Longest time without progress while a client does not read its answer.
+        write_idle_timeout: Period = seconds(60),
+        /// A client that shut down its sending side: `abort` counts it as gone, `serve` still answers it.
+        half_close: HalfClose = HalfClose::Abort,
+    }
+
+    /// The admin side: `/metrics`, `/healthz`, `/readyz` and `/api`.
+    Admin {
+        /// Address to listen on; port 0 takes a free one. Other than loopback needs a token.
+        address: SocketAddr = local(9090),
+        /// Bearer token that every admin request must carry.
+        token: Option<Secret> = None,
+    }
+
+    /// A set of replicas that serve the same model.
+    Pool {
+        /// Name of the pool, in routes, usage lines and metrics.
+        name: Required<Name> = Required(None),
+        /// Base URLs of the replicas, `http://host[:port][/prefix]`.
+        replicas: Vec<Set<ReplicaUrl>> = Vec::new(),
+        /// Asks a service for the replicas.
+        discover: Later = Later,
+        /// Kind of engine. All known metric names are read whichever is named.
+        engine: Engine = Engine::Auto,
+        /// Concurrent requests per replica, the rest waits in a queue here.
+        slots: Later = Later,
+        /// Bearer token sent to the replicas, scrapes included. Several are not supported yet.
+        credentials: Vec<Set<Secret>> = Vec::new(),
+        /// Asks streams for token usage and takes the extra event out again.
+        usage_injection: bool = true,
+        /// Where load is read: `both` the engine's metrics and own requests; `engine` where several gateways share
+        /// the replicas.
+        load_source: LoadSource = PoolSettings::default().load_source,
+        /// How own requests count as waiting: by `requests` or by prompt `weight`.
+        waiting_counts: WaitingCounts = PoolSettings::default().waiting_counts,
+        /// When a replica is taken out and comes back.
+        health: Health = Health::default(),
+        /// Which replica holds a session's or a prompt prefix's warm cache.
+        affinity: Affinity = Affinity::default(),
+    }
+
+    /// When a replica is taken out and comes back.
+    Health {
+        /// Time from one scrape of a replica to the next.
+        scrape_interval: Period = Period(health().scrape_interval),
+        /// Longest time of one scrape.
+        scrape_timeout: Period = seconds(2),
+        /// Failed scrapes in a row that eject a replica.
+        eject_after_failures: NonZero<u32> = at_least_one(health().eject_after_failures),
+        /// Upstream failures (5xx, resets) in a row that eject a replica.
+        eject_after_5xx: NonZero<u32> = at_least_one(health().eject_after_5xx),
+        /// Good scrapes in a row, after the cooldown, that let an ejected replica be probed.
+        recover_after_successes: NonZero<u32> = at_least_one(health().recover_after_successes),
+        /// How long a probed replica must do well to be live again.
+        probing_window: Span = Span(health().probing_window),
+        /// Concurrent requests a probed replica takes at most.
+        probing_max_inflight: u32 = health().probing_max_inflight,
+        /// Shortest time out of service after a first ejection; doubles with each further one of a streak.
+        cooldown: Period = Period(health().cooldown),
+        /// Longest cooldown.
+        cooldown_max: Period = Period(health().cooldown_max),
+        /// An ejection that comes within this time of the previous one makes the streak grow.
+        flap_window: Span = Span(health().flap_window),
+        /// Unbroken time in service that ends a streak.
+        forgive_after: Span = Span(health().forgive_after),
+        /// An engine with running requests whose token counters stand still for this long is stalled.
+        stall_after: Period = Period(health().stall_after),
+    }
+
+    /// Which replica holds a session's or a prompt prefix's warm cache.
+    Affinity {
+        /// `pins` remembers; `consistent` computes, the same in several gateways; `off` does neither.
+        mode: AffinityMode = affinity().mode,
+        /// Lifetime of a session's pin without use.
+        session_ttl: Period = Period(affinity().session_ttl),
+        /// Lifetime of a prompt prefix's pin without use.
+        prefix_ttl: Period = Period(affinity().prefix_ttl),
+        /// Bytes of the decoded system prompt that make the prefix key.
+        prefix_chars: NonZero<u32> = at_least_one(4096),
+        /// How many running requests more than the least loaded replica a session's pin may have.
+        session_slack: u32 = affinity().session_slack,
+        /// The same for a prompt prefix's pin.
+        prefix_slack: u32 = affinity().prefix_slack,
+        /// Spills in a row after which a session is bound to where it went.
+        rebind_after_spills: NonZero<u32> = at_least_one(affinity().rebind_after_spills),
+        /// Lead in running requests at which a session is bound anew at once.
+        force_rebind_gap: NonZero<u32> = at_least_one(affinity().force_rebind_gap),
+        /// Pins kept at most; the least recently used go first.
+        max_pins: NonZero<u32> = at_least_one(u32::try_from(affinity().max_pins).unwrap_or(u32::MAX)),
+    }
+
+    /// A public model name. Without any route, every model that the only pool's replicas serve is one.
+    Route {
+        /// The model name that clients ask for.
+        model: Required<Name> = Required(None),
+        /// Further names of it.
+        aliases: Vec<Set<Name>> = Vec::new(),
+        /// How a replica is chosen. `predictive`, `weighted`, `policy` and `round_robin` are not supported yet.
+        mode: Mode = Mode::Adaptive,
+        /// Late binding of mode `predictive`.
+        hold: Later = Later,
+        /// Where the session key is looked for; the first match counts.
+        session_keys: Vec<Set<SessionSource>> = session_keys(),
+        /// Where the requests go. Exactly one in this version.
+        targets: Vec<Set<Target>> = Vec::new(),
+        /// Target for when no other can serve.
+        fallback: Later = Later,
+        /// Scoring policies of mode `policy`.
+        policies: Later = Later,
+        /// Time limits.
+        timeouts: Timeouts = Timeouts::default(),
+        /// Retries before the first byte of an answer.
+        retry: Retry = Retry::default(),
+        /// Waiting for a slot. Values other than the default are not supported yet.
+        queue: Queue = Queue::default(),
+        /// Price per million tokens. Values other than 0 are not supported yet.
+        price: Price = Price::default(),
+    }
+
+    /// Where a route's requests go.
+    Target {
+        /// Name of the pool.
+        pool: Required<Name> = Required(None),
+        /// The engine's name of the model. None: as the client asked.
+        upstream_model: Option<Name> = None,
+        /// Share of the requests in mode `weighted`.
+        weight: Later = Later,
+        /// What the target is good at, for a decision service.
+        description: Later = Later,
+    }
+
+    /// Time limits of a request.
+    Timeouts {
+        /// To connect to a replica.
+        connect: Period = seconds(2),
+        /// Between bytes of a stream, after its first.
+        stream_silence: Period = seconds(60),
+        /// The whole request, from its head to its last byte.
+        total: Period = seconds(600),
+    }
+
+    /// Retries on another replica, before the first byte of an answer.
+    Retry {
+        /// Attempts per request, the first included.
+        attempts: NonZero<u32> = at_least_one(retry().attempts),
+        /// Statuses of a replica that are retried.
+        on_status: Vec<Set<ServerError>> = on_status(),
+        /// Retries as a share of the requests of the last 10 s, 0 to 1; a few per second are always allowed.
+        budget: f64 = retry().budget,
+        /// Tries a 429 once more at a replica with room.
+        spill_429: bool = retry().spill_429,
+        /// How long a request that broke two replicas is refused. Other values are not supported yet.
+        poison_ttl: Period = seconds(60),
+        /// Such requests remembered at most. Other values are not supported yet.
+        poison_entries: NonZero<u32> = at_least_one(1000),
+        /// Most bytes of an answer held back before its first complete event.
+        hold_limit: Size = Size(64 << 10),
+    }
+
+    /// Waiting for a slot.
+    Queue {
+        /// Requests that wait at most.
+        max_length: NonZero<u32> = at_least_one(1000),
+        /// Longest wait.
+        max_wait: Period = seconds(60),
+    }
+
+    /// Price per million tokens, for the usage line and for budgets.
+    Price {
+        /// Prompt tokens that were not cached.
+        prompt: f64 = 0.0,
+        /// Prompt tokens that were cached.
+        cached: f64 = 0.0,
+        /// Generated tokens.
+        completion: f64 = 0.0,
+    }
+
+    /// Limits of keys.
+    Limits {
+        /// `memory`, or a Redis URL to share limits between gateways (not supported yet).
+        store: Memory = Memory,
+    }
+
+    /// Usage lines: one JSON line per request.
+    Usage {
+        /// Where they are written; a list for both.
+        output: Outputs = Outputs(vec![Set::unset(Output::Stdout)]),
+        /// Size at which the file is put aside and a new one begun.
+        rotate: Size = Size(100 << 20),
+        /// When the writer cannot keep up: `drop` counts the lost lines, `wait` slows requests down.
+        on_full: OnFull = OnFull::Drop,
+    }
+}
+
+fn health() -> HealthSettings {
+    HealthSettings::default()
+}
+
+fn affinity() -> AffinitySettings {
+    AffinitySettings::default()
+}
+
+fn retry() -> RetrySettings {
+    RetrySettings::default()
+}
+
+fn on_status() -> Vec<Set<ServerError>> {
+    retry().on_status.into_iter().map(|status| Set::unset(ServerError(status))).collect()
+}
+
+fn session_keys() -> Vec<Set<SessionSource>> {
+    let header = |name: &str| SessionSource::Header(name.into());
+    let body = |name: &str| SessionSource::Body(name.into());
+    let chain = [
+        header("x-session-id"),
+        header("session-id"),
+        header("x-kilo-session"),
+        header("x-conversation-id"),
+        body("prompt_cache_key"),
+        body("conversation_id"),
+        body("thread_id"),
+        SessionSource::Conversation,
+    ];
+    chain.into_iter().map(Set::unset).collect()
+}
+
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn seconds(n: u64) -> Period {
+    Period(std::time::Duration::from_secs(n))
+}
+
+/// `n` where the file can hold it; the core's own defaults are above zero.
+fn at_least_one(n: u32) -> NonZero<u32> {
+    NonZero::new(n).unwrap_or(NonZero::<u32>::MIN)
+}

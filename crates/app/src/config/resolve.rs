@@ -1,0 +1,161 @@
+//! From what the file and the flags say to the validated plan. Judges only what could be read, and everything of it.
+
+mod pools;
+mod routes;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sluicegate_proxy::Plan;
+use sluicegate_proxy::plan::ListenPlan;
+
+use super::choices::{HalfClose, Output};
+use super::diagnostics::{Origin, Problems};
+use super::raw::{Admin, File, Listen, Usage};
+use super::read::Set;
+use super::secret::Secret;
+use super::{AdminPlan, Loaded, Overrides, UsagePlan};
+
+/// More data-plane threads than this are a slip of the finger.
+const MOST_THREADS: u32 = 1024;
+
+/// The plan, or None where `problems` has been told why not. `host` is the host's name.
+pub(super) fn resolve(
+    mut file: File,
+    overrides: &Overrides,
+    host: &str,
+    problems: &mut Problems<'_>,
+) -> Option<Loaded> {
+    override_addresses(&mut file, overrides);
+    pools::override_replicas(&mut file.pools.value, &overrides.replicas, problems);
+    let mut warnings = Vec::new();
+    let listen = listen(&file.listen.value, problems, &mut warnings);
+    let admin = admin(&file.admin.value, problems);
+    distinct_addresses(&file.listen.value.address, &file.admin.value.address, problems);
+    let usage = usage(&file.usage.value, problems);
+    let pools = pools::pools(&file.pools.value, problems, &mut warnings);
+    let routes = routes::routes(&file, problems, &mut warnings);
+    if !problems.is_empty() {
+        return None;
+    }
+    let gateway_id: Arc<str> =
+        file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
+    let plan = Plan { gateway_id, listen, pools, routes: routes? };
+    let changes = super::summary::changes(&file);
+    Some(Loaded { plan, admin, usage: usage?, warnings, changes })
+}
+
+fn override_addresses(file: &mut File, overrides: &Overrides) {
+    if let Some(address) = overrides.listen {
+        file.listen.value.address = Set::flag(address, &format!("--listen {address}"));
+    }
+    if let Some(address) = overrides.admin {
+        file.admin.value.address = Set::flag(address, &format!("--admin {address}"));
+    }
+    if let Some(threads) = overrides.threads {
+        let value = u32::try_from(threads).unwrap_or(u32::MAX);
+        file.listen.value.threads = Set::flag(value, &format!("--threads {threads}"));
+    }
+}
+
+fn listen(listen: &Listen, problems: &mut Problems<'_>, warnings: &mut Vec<String>) -> ListenPlan {
+    let address = &listen.address;
+    if address.sound && !loopback(address.value.ip()) && listen.open.sound {
+        if listen.open.value {
+            let what = format!("{}: anybody who reaches it may use this gateway", address.value);
+            warnings.push(problems.line(&address.origin, &what));
+        } else {
+            let what = format!("{} is not a loopback address, and no client key is asked for", address.value);
+            let hint =
+                "write open = true in [listen] if everybody there may use the gateway, or use 127.0.0.1";
+            problems.add(&address.origin, what).hint(hint);
+        }
+    }
+    let threads = &listen.threads;
+    if threads.value > MOST_THREADS {
+        problems
+            .add(&threads.origin, format!("threads: {} are too many", threads.value))
+            .hint(format!("0 (one per core) up to {MOST_THREADS}"));
+    }
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    ListenPlan {
+        address: address.value,
+        threads: if threads.value == 0 { cores() } else { threads.value as usize },
+        max_connections: listen.max_connections.value.get() as usize,
+        max_body: bytes(listen.max_body.value.0),
+        head_timeout: listen.head_timeout.value.0,
+        body_idle_timeout: listen.body_idle_timeout.value.0,
+        write_idle_timeout: listen.write_idle_timeout.value.0,
+        drain_timeout: listen.drain_timeout.value.0,
+        serve_half_closed: listen.half_close.value == HalfClose::Serve,
+    }
+}
+
+fn admin(admin: &Admin, problems: &mut Problems<'_>) -> AdminPlan {
+    let address = &admin.address;
+    if address.sound && !loopback(address.value.ip()) && admin.token.sound && admin.token.value.is_none() {
+        let what = format!("{} is not a loopback address, and the admin side has no token", address.value);
+        problems.add(&address.origin, what).hint("add token = \"env:NAME\" to [admin], or use 127.0.0.1");
+    }
+    AdminPlan {
+        address: address.value,
+        token: admin.token.value.as_ref().map(|t: &Secret| t.reveal().clone()),
+    }
+}
+
+fn distinct_addresses(listen: &Set<SocketAddr>, admin: &Set<SocketAddr>, problems: &mut Problems<'_>) {
+    let (a, b) = (listen.value, admin.value);
+    let same_ip = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
+    if listen.sound && admin.sound && a.port() == b.port() && a.port() != 0 && same_ip {
+        let what = format!("clients ({a}) and the admin side ({b}) share an address");
+        let (at, first, note) = match admin.origin {
+            Origin::Default => (&listen.origin, &admin.origin, "the admin side's default"),
+            _ => (&admin.origin, &listen.origin, "clients are served here"),
+        };
+        problems.conflict(at, what, first, note).hint("give the two different ports");
+    }
+}
+
+fn usage(usage: &Usage, problems: &mut Problems<'_>) -> Option<UsagePlan> {
+    let outputs = &usage.output.value.0;
+    if outputs.is_empty() {
+        problems
+            .add(&usage.output.origin, "output: the list is empty")
+            .hint("write \"off\" for no usage lines");
+        return None;
+    }
+    let kind = |o: &Output| std::mem::discriminant(o);
+    for (i, output) in outputs.iter().enumerate() {
+        if let Some(first) = outputs[..i].iter().find(|o| kind(&o.value) == kind(&output.value)) {
+            problems
+                .conflict(&output.origin, "output: a second one of the same kind", &first.origin, "the first")
+                .hint("one \"stdout\" and one \"file:PATH\" at most");
+        } else if let Some(off) =
+            outputs.iter().find(|o| o.value == Output::Off).filter(|_| output.value != Output::Off)
+        {
+            problems
+                .conflict(&output.origin, "output: both on and off", &off.origin, "switched off here")
+                .hint("leave one of them out");
+        }
+    }
+    let file = outputs.iter().find_map(|o| match &o.value {
+        Output::File(path) => Some::<PathBuf>(path.clone()),
+        _ => None,
+    });
+    Some(UsagePlan {
+        stdout: outputs.iter().any(|o| o.value == Output::Stdout),
+        file,
+        rotate: usage.rotate.value.0,
+        on_full: usage.on_full.value,
+    })
+}
+
+/// Loopback, also where it is written as an IPv4 address inside IPv6.
+fn loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+fn bytes(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,168 @@
+//! Pools: names, replicas, credentials and the settings of the decision core.
+
+use std::collections::HashMap;
+
+use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
+use sluicegate_proxy::plan::{PoolPlan, ReplicaUrl};
+
+use crate::config::diagnostics::{Origin, Problems};
+use crate::config::names::Name;
+use crate::config::raw::{Affinity, Health, Pool};
+use crate::config::read::{Required, Set};
+use crate::config::values::{Refusal, Text};
+
+/// Name of the pool that `--replica` makes where the file has none.
+const DEFAULT_POOL: &str = "default";
+
+/// Puts the replicas of the command line into the only pool, which is made where there is none.
+pub(super) fn override_replicas(pools: &mut Vec<Set<Pool>>, urls: &[String], problems: &mut Problems<'_>) {
+    let Some(first) = urls.first() else { return };
+    if let [one, _, ..] = pools.as_slice() {
+        let what =
+            format!("the file has {} pools, and --replica cannot tell which one is meant", pools.len());
+        let at = Origin::Flag(format!("--replica {first}"));
+        problems
+            .conflict(&at, what, &one.origin, "the first pool")
+            .hint("leave --replica out and edit the file");
+        return;
+    }
+    let mut replicas = Vec::new();
+    for url in urls {
+        let at = format!("--replica {url}");
+        match ReplicaUrl::parse(url) {
+            Ok(parsed) => replicas.push(Set::flag(parsed, &at)),
+            Err(Refusal::Wrong(what, hint)) => {
+                problems.add(&Origin::Flag(at), what).hint(hint);
+            }
+            Err(Refusal::NotYet(what)) => {
+                problems.not_yet(&Origin::Flag(at), what);
+            }
+        }
+    }
+    let replicas = Set { sound: replicas.len() == urls.len(), ..Set::flag(replicas, "--replica") };
+    match pools.first_mut() {
+        Some(pool) => pool.value.replicas = replicas,
+        None => {
+            let name = Set::flag(Required(Some(Name(DEFAULT_POOL.into()))), "--replica");
+            pools.push(Set::flag(Pool { name, replicas, ..Pool::default() }, "--replica"));
+        }
+    }
+}
+
+/// Every pool that has a name, in order.
+pub(super) fn pools(
+    pools: &[Set<Pool>],
+    problems: &mut Problems<'_>,
+    warnings: &mut Vec<String>,
+) -> Vec<PoolPlan> {
+    let mut names: HashMap<&str, &Origin> = HashMap::new();
+    for pool in pools {
+        let Some(name) = &pool.value.name.value.0 else { continue };
+        let at = &pool.value.name.origin;
+        if let Some(first) = names.get(&*name.0) {
+            let what = format!("a second pool named \"{}\"", name.0);
+            problems.conflict(at, what, first, "the first").hint("give each pool a name of its own");
+        }
+        names.entry(&name.0).or_insert(at);
+    }
+    for (i, pool) in pools.iter().enumerate() {
+        replicas(pool, &pools[..i], problems, warnings);
+    }
+    pools.iter().filter_map(|pool| plan(&pool.value, problems)).collect()
+}
+
+fn replicas(
+    pool: &Set<Pool>,
+    earlier: &[Set<Pool>],
+    problems: &mut Problems<'_>,
+    warnings: &mut Vec<String>,
+) {
+    let replicas = &pool.value.replicas;
+    let discovered = pool.value.discover.given();
+    if replicas.sound && replicas.value.is_empty() && !discovered {
+        let at = if replicas.given() { &replicas.origin } else { &pool.origin };
+        problems.add(at, "the pool has no replica").hint("add replicas = [\"http://HOST:PORT\"]");
+    }
+    for (i, url) in replicas.value.iter().enumerate() {
+        let same = |other: &&Set<ReplicaUrl>| place(&other.value) == place(&url.value);
+        if let Some(first) = replicas.value[..i].iter().find(same) {
+            let what = format!("the replica {} is named twice", url.value.text);
+            problems
+                .conflict(&url.origin, what, &first.origin, "the first time")
+                .hint("leave one of them out");
+        } else if earlier.iter().flat_map(|p| &p.value.replicas.value).any(|other| same(&other)) {
+            let what =
+                format!("the replica {} is in two pools, which do not see each other's load", url.value.text);
+            warnings.push(problems.line(&url.origin, &what));
+        }
+    }
+    if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0) {
+        let what = format!("pool \"{}\" has one replica: nothing to fail over to", name.0);
+        warnings.push(problems.line(&only.origin, &what));
+    }
+}
+
+/// What makes two replicas the same server.
+fn place(url: &ReplicaUrl) -> (String, u16, &str) {
+    (url.host.to_ascii_lowercase(), url.port, &url.prefix)
+}
+
+fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
+    if let [_, second, ..] = pool.credentials.value.as_slice() {
+        problems.not_yet(&second.origin, "a second credential");
+    }
+    if pool.credentials.sound && pool.credentials.given() && pool.credentials.value.is_empty() {
+        problems.add(&pool.credentials.origin, "credentials: the list is empty").hint("leave the key out");
+    }
+    let settings = PoolSettings {
+        health: health(&pool.health.value, problems),
+        affinity: affinity(&pool.affinity.value),
+        waiting_counts: pool.waiting_counts.value,
+        load_source: pool.load_source.value,
+    };
+    Some(PoolPlan {
+        name: pool.name.value.0.as_ref()?.0.clone(),
+        replicas: pool.replicas.value.iter().map(|url| url.value.clone()).collect(),
+        settings,
+        scrape_timeout: pool.health.value.scrape_timeout.value.0,
+        usage_injection: pool.usage_injection.value,
+        credential: pool.credentials.value.first().map(|secret| secret.value.reveal().clone()),
+    })
+}
+
+fn health(health: &Health, problems: &mut Problems<'_>) -> HealthSettings {
+    let (shortest, longest) = (&health.cooldown, &health.cooldown_max);
+    if shortest.sound && longest.sound && shortest.value.0 > longest.value.0 {
+        let (cooldown, most) = (shortest.value.text(), longest.value.text());
+        let what = format!("cooldown ({cooldown}) is longer than cooldown_max ({most})");
+        let (at, first) = if shortest.given() { (shortest, longest) } else { (longest, shortest) };
+        let note = if first.given() { "the other limit" } else { "the other limit is the default" };
+        problems.conflict(&at.origin, what, &first.origin, note).hint("cooldown_max is the longest cooldown");
+    }
+    HealthSettings {
+        scrape_interval: health.scrape_interval.value.0,
+        eject_after_failures: health.eject_after_failures.value.get(),
+        eject_after_5xx: health.eject_after_5xx.value.get(),
+        recover_after_successes: health.recover_after_successes.value.get(),
+        probing_window: health.probing_window.value.0,
+        probing_max_inflight: health.probing_max_inflight.value,
+        cooldown: shortest.value.0,
+        cooldown_max: longest.value.0,
+        flap_window: health.flap_window.value.0,
+        forgive_after: health.forgive_after.value.0,
+        stall_after: health.stall_after.value.0,
+    }
+}
+
+fn affinity(affinity: &Affinity) -> AffinitySettings {
+    AffinitySettings {
+        mode: affinity.mode.value,
+        session_ttl: affinity.session_ttl.value.0,
+        prefix_ttl: affinity.prefix_ttl.value.0,
+        session_slack: affinity.session_slack.value,
+        prefix_slack: affinity.prefix_slack.value,
+        rebind_after_spills: affinity.rebind_after_spills.value.get(),
+        force_rebind_gap: affinity.force_rebind_gap.value.get(),
+        max_pins: affinity.max_pins.value.get() as usize,
+    }
+}

@@ -1,0 +1,226 @@
+//! Routes: public names, the pool behind each, time limits and retries.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use sluicegate_core::RetrySettings;
+use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Timeouts};
+
+use super::bytes;
+use crate::config::diagnostics::{Origin, Problems};
+use crate::config::nearest::nearest;
+use crate::config::raw::{File, Pool, Price, Queue, Retry, Route, Target};
+use crate::config::read::{Set, Value};
+
+/// The routes of the file, or the template of those that the engines name.
+pub(super) fn routes(
+    file: &File,
+    problems: &mut Problems<'_>,
+    warnings: &mut Vec<String>,
+) -> Option<RoutesPlan> {
+    if file.routes.value.is_empty() {
+        return ask_engines(file, problems);
+    }
+    let pools = Pools { all: &file.pools.value, known: file.pools.sound };
+    if pools.all.is_empty() && pools.known {
+        no_pool(problems);
+        return None;
+    }
+    distinct_names(&file.routes.value, problems);
+    let plans: Vec<Option<RoutePlan>> =
+        file.routes.value.iter().map(|route| plan(route, &pools, problems, warnings)).collect();
+    let used: Vec<&str> =
+        file.routes.value.iter().flat_map(|r| &r.value.targets.value).filter_map(pool_name).collect();
+    for pool in pools.all {
+        if let Some(name) = pool.value.name.value.0.as_ref().filter(|name| !used.contains(&&*name.0)) {
+            let what = format!("pool \"{}\" is used by no route", name.0);
+            warnings.push(problems.line(&pool.value.name.origin, &what));
+        }
+    }
+    Some(RoutesPlan::Fixed(plans.into_iter().flatten().collect()))
+}
+
+struct Pools<'f> {
+    all: &'f [Set<Pool>],
+    /// Every pool's name could be read.
+    known: bool,
+}
+
+impl<'f> Pools<'f> {
+    fn names(&self) -> impl Iterator<Item = &'f str> {
+        self.all.iter().filter_map(|p| p.value.name.value.0.as_ref().map(|name| &*name.0))
+    }
+}
+
+fn ask_engines(file: &File, problems: &mut Problems<'_>) -> Option<RoutesPlan> {
+    match file.pools.value.as_slice() {
+        [] if file.pools.sound => no_pool(problems),
+        [first, second, ..] if file.routes.sound => {
+            problems
+                .conflict(
+                    &second.origin,
+                    "with several pools, each model needs a route",
+                    &first.origin,
+                    "the first pool",
+                )
+                .hint(
+                    "add [[routes]] with model = ... and [[routes.targets]] with pool = ... for each model",
+                );
+        }
+        _ => {}
+    }
+    let pool = file.pools.value.first()?;
+    let template = from(&Route::default(), 0, "".into(), None, pool, problems);
+    Some(RoutesPlan::AskEngines(Box::new(template)))
+}
+
+fn no_pool(problems: &mut Problems<'_>) {
+    problems
+        .add(&Origin::Default, "there is no pool, so there is nowhere to send requests to")
+        .hint("add [[pools]] with name = ... and replicas = [...], or start with --replica URL");
+}
+
+fn distinct_names(routes: &[Set<Route>], problems: &mut Problems<'_>) {
+    let mut names: HashMap<&str, &Origin> = HashMap::new();
+    for route in routes {
+        let model = route.value.model.value.0.iter().map(|name| (name, &route.value.model.origin));
+        for (name, at) in
+            model.chain(route.value.aliases.value.iter().map(|alias| (&alias.value, &alias.origin)))
+        {
+            if let Some(first) = names.get(&*name.0) {
+                let what = format!("\"{}\" names two routes or the same one twice", name.0);
+                problems
+                    .conflict(at, what, first, "the first time")
+                    .hint("each model name and alias stands once");
+            }
+            names.entry(&name.0).or_insert(at);
+        }
+    }
+}
+
+fn plan(
+    route: &Set<Route>,
+    pools: &Pools<'_>,
+    problems: &mut Problems<'_>,
+    warnings: &mut Vec<String>,
+) -> Option<RoutePlan> {
+    let target = target(route, problems);
+    let pool = target.and_then(|target| pool_of(target, pools, problems));
+    only_default_queue(&route.value.queue.value, problems);
+    only_default_price(&route.value.price.value, problems);
+    let limits = &route.value.timeouts.value;
+    if limits.stream_silence.given() && limits.stream_silence.value.0 >= limits.total.value.0 {
+        let what = "stream_silence is not shorter than total, so it never ends a stream";
+        warnings.push(problems.line(&limits.stream_silence.origin, what));
+    }
+    // A stand-in keeps the rest of a route under judgement when its pool is unknown.
+    let stand_in = Set::unset(Pool::default());
+    let (index, settings) = pool.map_or((0, &stand_in), |i| (i, &pools.all[i]));
+    let model = route.value.model.value.0.as_ref().map(|name| name.0.clone());
+    let upstream = target.and_then(|t| t.value.upstream_model.value.as_ref()).map(|name| name.0.clone());
+    let plan =
+        from(&route.value, index, model.clone().unwrap_or_else(|| "".into()), upstream, settings, problems);
+    (pool.is_some() && model.is_some()).then_some(plan)
+}
+
+fn target<'r>(route: &'r Set<Route>, problems: &mut Problems<'_>) -> Option<&'r Set<Target>> {
+    let targets = &route.value.targets;
+    match targets.value.as_slice() {
+        [] if targets.sound => {
+            problems
+                .add(if targets.given() { &targets.origin } else { &route.origin }, "the route has no target")
+                .hint("add [[routes.targets]] with pool = ... below it");
+        }
+        [_, second, ..] => {
+            problems.not_yet(&second.origin, "a second target of a route");
+        }
+        _ => {}
+    }
+    targets.value.first()
+}
+
+fn pool_of(target: &Set<Target>, pools: &Pools<'_>, problems: &mut Problems<'_>) -> Option<usize> {
+    let name = pool_name(target)?;
+    let index = pools.all.iter().position(|p| p.value.name.value.0.as_ref().is_some_and(|n| &*n.0 == name));
+    let all_named = pools.known && pools.all.iter().all(|p| p.value.name.value.0.is_some());
+    if index.is_none() && all_named {
+        let names: Vec<String> = pools.names().map(|name| format!("\"{name}\"")).collect();
+        let hint = match nearest(name, pools.names()) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None => format!("pools of this file: {}", names.join(", ")),
+        };
+        problems.add(&target.value.pool.origin, format!("there is no pool \"{name}\"")).hint(hint);
+    }
+    index
+}
+
+fn pool_name(target: &Set<Target>) -> Option<&str> {
+    target.value.pool.value.0.as_ref().map(|name| &*name.0)
+}
+
+fn from(
+    route: &Route,
+    pool: usize,
+    model: std::sync::Arc<str>,
+    upstream_model: Option<std::sync::Arc<str>>,
+    settings: &Set<Pool>,
+    problems: &mut Problems<'_>,
+) -> RoutePlan {
+    let timeouts = &route.timeouts.value;
+    RoutePlan {
+        model,
+        aliases: route.aliases.value.iter().map(|alias| alias.value.0.clone()).collect(),
+        pool,
+        upstream_model,
+        session_keys: route.session_keys.value.iter().map(|source| source.value.clone()).collect(),
+        prefix_chars: settings.value.affinity.value.prefix_chars.value.get() as usize,
+        timeouts: Timeouts {
+            connect: timeouts.connect.value.0,
+            stream_silence: timeouts.stream_silence.value.0,
+            total: timeouts.total.value.0,
+        },
+        retry: retry(&route.retry.value, problems),
+        hold_limit: bytes(route.retry.value.hold_limit.value.0),
+    }
+}
+
+fn retry(retry: &Retry, problems: &mut Problems<'_>) -> RetrySettings {
+    let default = Retry::default();
+    only_default("poison_ttl", &retry.poison_ttl, &default.poison_ttl, problems);
+    only_default("poison_entries", &retry.poison_entries, &default.poison_entries, problems);
+    if retry.budget.value > 1.0 {
+        problems
+            .add(
+                &retry.budget.origin,
+                format!("budget: {} is more than one retry per request", retry.budget.value),
+            )
+            .hint("a share from 0 to 1, such as 0.2");
+    }
+    RetrySettings {
+        attempts: retry.attempts.value.get(),
+        on_status: retry.on_status.value.iter().map(|status| status.value.0).collect(),
+        budget: retry.budget.value,
+        spill_429: retry.spill_429.value,
+        ..RetrySettings::default()
+    }
+}
+
+fn only_default_queue(queue: &Queue, problems: &mut Problems<'_>) {
+    let default = Queue::default();
+    only_default("max_length", &queue.max_length, &default.max_length, problems);
+    only_default("max_wait", &queue.max_wait, &default.max_wait, problems);
+}
+
+fn only_default_price(price: &Price, problems: &mut Problems<'_>) {
+    let default = Price::default();
+    only_default("prompt", &price.prompt, &default.prompt, problems);
+    only_default("cached", &price.cached, &default.cached, problems);
+    only_default("completion", &price.completion, &default.completion, problems);
+}
+
+/// Refuses a value that a later version will heed, while its default is true already.
+fn only_default<T: Value>(name: impl Display, set: &Set<T>, default: &Set<T>, problems: &mut Problems<'_>) {
+    if set.value.show() != default.value.show() {
+        problems.not_yet(&set.origin, format!("{name} other than {}", default.value.show()));
+    }
+}

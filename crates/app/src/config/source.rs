@@ -1,0 +1,91 @@
+//! The text of one configuration file: where a span of it lies, and how its lines may be shown.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A file's name and text. Literal secrets in it are masked in everything shown.
+pub(super) struct Source {
+    name: String,
+    text: String,
+    masked: Vec<Range<usize>>,
+}
+
+/// A spot as people count: line and column from 1, the column in characters.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    /// The whole line, secrets masked, one column per character.
+    pub(super) excerpt: String,
+    /// Characters to underline, at least 1, never past the line.
+    pub(super) width: usize,
+}
+
+impl Source {
+    pub(super) fn new(name: &str, text: &str) -> Self {
+        Self { name: name.into(), text: text.into(), masked: Vec::new() }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Marks every text under a key that names a secret and is no reference, so that a secret written into the
+    /// file by mistake is not printed along with the mistake. Keys count by name, known or not.
+    pub(super) fn mask_secrets(&mut self, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let secret = ["token", "credential", "password", "secret", "api_key"]
+                .iter()
+                .any(|s| key.get_ref().contains(s));
+            self.mask(value, secret);
+        }
+    }
+
+    /// The spot where `at` begins.
+    pub(super) fn spot(&self, at: &Range<usize>) -> Spot {
+        let start = floor(&self.text, at.start);
+        let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
+        let end = floor(&self.text, at.end.clamp(start, line_end));
+        Spot {
+            line: self.text[..line_start].matches('\n').count() + 1,
+            column: self.text[line_start..start].chars().count() + 1,
+            excerpt: self.shown(line_start..line_end),
+            width: self.text[start..end].chars().count().max(1),
+        }
+    }
+
+    fn mask(&mut self, node: &Spanned<DeValue<'_>>, secret: bool) {
+        match node.get_ref() {
+            DeValue::String(text) if secret && !is_reference(text) => self.masked.push(node.span()),
+            DeValue::Array(items) => items.iter().for_each(|item| self.mask(item, secret)),
+            DeValue::Table(table) => self.mask_secrets(table),
+            _ => {}
+        }
+    }
+
+    fn shown(&self, line: Range<usize>) -> String {
+        let hidden = |at: usize| self.masked.iter().any(|m| m.contains(&at));
+        let mut shown: String = self.text[line.clone()]
+            .char_indices()
+            .map(|(i, c)| match c {
+                _ if hidden(line.start + i) => '*',
+                c if c.is_control() => ' ',
+                c => c,
+            })
+            .collect();
+        shown.truncate(shown.trim_end().len());
+        shown
+    }
+}
+
+/// Whether `text` names a place of a secret instead of holding it.
+pub(super) fn is_reference(text: &str) -> bool {
+    text.starts_with("env:") || text.starts_with("file:")
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at.min(text.len()))
+}
