@@ -38,6 +38,18 @@ pub enum Readiness {
     NoReplica(Vec<Arc<str>>),
 }
 
+impl Readiness {
+    /// Why requests are not welcome.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Ready => None,
+            Self::Draining => Some("shutting down".into()),
+            Self::NoReplica(pools) => Some(format!("no replica can take a request in: {}", pools.join(", "))),
+        }
+    }
+}
+
 /// What a drain could not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {

@@ -13,7 +13,6 @@ mod tests;
 mod writer;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +20,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sluicegate_proxy::usage::{UsageLine, UsageSink};
+
+use crate::config::{OnFull, UsagePlan};
 
 pub use memory::MemorySink;
 
@@ -33,30 +34,6 @@ const FULL: usize = 32 * 1024;
 const WAITING: usize = 256;
 /// The least time between two warnings about lost lines.
 const WARN_EVERY: Duration = Duration::from_secs(60);
-
-/// What happens to lines when the writer cannot keep up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// They are lost and counted; requests go on.
-    Drop,
-    /// The data-plane thread waits until the writer has caught up.
-    Wait,
-}
-
-/// Where usage lines go.
-#[derive(Clone, Debug)]
-pub struct UsageLogSettings {
-    /// Name of this gateway in each line.
-    pub gateway: Arc<str>,
-    /// Write to standard output.
-    pub stdout: bool,
-    /// Append to this file.
-    pub file: Option<PathBuf>,
-    /// Size in bytes at which the file is rotated; 0 never does. Nine rotated files are kept.
-    pub rotate: u64,
-    /// What happens when the writer cannot keep up.
-    pub when_full: WhenFull,
-}
 
 /// Takes usage lines from any thread and writes them in the background. Lines of one thread keep their order as long
 /// as the writer keeps up; lines of different threads are not ordered (each carries its time).
@@ -71,34 +48,30 @@ pub struct UsageLog {
 #[derive(Debug)]
 struct Shared {
     gateway: Arc<str>,
-    when_full: WhenFull,
+    on_full: OnFull,
     buffers: Buffers,
     lost: Lost,
 }
 
 impl UsageLog {
-    /// Opens the file, if any, and starts the writer thread.
+    /// Opens the file, if any, and starts the writer thread. `gateway` is this gateway's name in each line.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or the thread cannot be started.
-    pub fn start(settings: &UsageLogSettings) -> io::Result<Self> {
+    pub fn start(plan: &UsagePlan, gateway: Arc<str>) -> io::Result<Self> {
         let mut outputs = Vec::new();
-        if settings.stdout {
+        if plan.stdout {
             outputs.push(Output::new(Box::new(io::stdout())));
         }
-        if let Some(path) = &settings.file {
-            outputs.push(Output::new(Box::new(rotated_file::RotatedFile::open(path, settings.rotate)?)));
+        if let Some(path) = &plan.file {
+            outputs.push(Output::new(Box::new(rotated_file::RotatedFile::open(path, plan.rotate)?)));
         }
-        Self::start_with(settings, outputs)
+        Self::start_with(outputs, plan.on_full, gateway)
     }
 
-    fn start_with(settings: &UsageLogSettings, outputs: Vec<Output>) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            gateway: Arc::clone(&settings.gateway),
-            when_full: settings.when_full,
-            buffers: Buffers::default(),
-            lost: Lost::default(),
-        });
+    fn start_with(outputs: Vec<Output>, on_full: OnFull, gateway: Arc<str>) -> io::Result<Self> {
+        let (buffers, lost) = (Buffers::default(), Lost::default());
+        let shared = Arc::new(Shared { gateway, on_full, buffers, lost });
         let (to_writer, messages) = sync_channel(WAITING);
         let for_writer = Arc::clone(&shared);
         let writer = std::thread::Builder::new()
@@ -127,9 +100,9 @@ impl UsageLog {
 
     fn send(&self, chunk: Chunk) {
         let lines = chunk.lines;
-        let sent = match self.shared.when_full {
-            WhenFull::Wait => self.to_writer.send(Message::Chunk(chunk)).is_ok(),
-            WhenFull::Drop => match self.to_writer.try_send(Message::Chunk(chunk)) {
+        let sent = match self.shared.on_full {
+            OnFull::Wait => self.to_writer.send(Message::Chunk(chunk)).is_ok(),
+            OnFull::Drop => match self.to_writer.try_send(Message::Chunk(chunk)) {
                 Ok(()) => true,
                 Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
             },

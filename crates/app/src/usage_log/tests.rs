@@ -167,15 +167,14 @@ impl Write for Gate {
     }
 }
 
-fn settings(when_full: WhenFull) -> UsageLogSettings {
-    UsageLogSettings { gateway: "gw-1".into(), stdout: false, file: None, rotate: 0, when_full }
+fn log_to(output: impl Write + Send + 'static, on_full: OnFull) -> UsageLog {
+    UsageLog::start_with(vec![Output::new(Box::new(output))], on_full, "gw-1".into()).unwrap()
 }
 
 #[test]
 fn closing_writes_out_every_line_of_every_thread() {
     let shelf = Shelf::default();
-    let output = Output::new(Box::new(shelf.clone()));
-    let log = UsageLog::start_with(&settings(WhenFull::Wait), vec![output]).unwrap();
+    let log = log_to(shelf.clone(), OnFull::Wait);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..500).for_each(|_| log.write(&full_line())));
@@ -192,8 +191,7 @@ fn closing_writes_out_every_line_of_every_thread() {
 #[test]
 fn a_line_after_the_close_is_counted_as_lost() {
     let shelf = Shelf::default();
-    let output = Output::new(Box::new(shelf.clone()));
-    let log = UsageLog::start_with(&settings(WhenFull::Drop), vec![output]).unwrap();
+    let log = log_to(shelf.clone(), OnFull::Drop);
     log.write(&full_line());
     log.close();
     log.write(&full_line());
@@ -209,7 +207,7 @@ fn a_few_lines_are_written_without_waiting_for_a_full_buffer() {
     let (release, go_on) = channel();
     let shelf = Shelf::default();
     let gate = Gate { begun, go_on, shelf: shelf.clone() };
-    let log = UsageLog::start_with(&settings(WhenFull::Drop), vec![Output::new(Box::new(gate))]).unwrap();
+    let log = log_to(gate, OnFull::Drop);
     log.write(&full_line());
     writes.recv().unwrap();
     drop(release);
@@ -223,7 +221,7 @@ fn a_stuck_output_costs_lines_that_are_counted_but_never_blocks() {
     let (release, go_on) = channel();
     let shelf = Shelf::default();
     let gate = Gate { begun, go_on, shelf: shelf.clone() };
-    let log = UsageLog::start_with(&settings(WhenFull::Drop), vec![Output::new(Box::new(gate))]).unwrap();
+    let log = log_to(gate, OnFull::Drop);
     log.write(&full_line());
     writes.recv().unwrap();
     let per_chunk = FULL.div_ceil(FULL_GOLDEN.len());
@@ -266,7 +264,7 @@ impl Write for Faulty {
 fn a_write_that_breaks_off_spoils_no_later_line() {
     let shelf = Shelf::default();
     let faulty = Faulty { shelf: shelf.clone(), failures: 2 };
-    let log = UsageLog::start_with(&settings(WhenFull::Drop), vec![Output::new(Box::new(faulty))]).unwrap();
+    let log = log_to(faulty, OnFull::Drop);
     let per_chunk = FULL.div_ceil(FULL_GOLDEN.len());
     (0..per_chunk).for_each(|_| log.write(&full_line()));
     log.write(&full_line());

@@ -1,0 +1,98 @@
+//! The admin listener: metrics, health of the gateway itself, the state of pools and replicas, `explain`, drains. It
+//! has its own thread and runtime, so nothing here is ever in the way of a request.
+
+mod answer;
+mod explain;
+mod routes;
+mod state;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::config::AdminPlan;
+use crate::inspect::Inspect;
+use crate::metrics::Metrics;
+use crate::usage_log::UsageLog;
+
+/// What the admin side shows.
+#[derive(Clone)]
+pub struct Shown {
+    /// The gateway's name.
+    pub gateway_id: Arc<str>,
+    /// The gateway.
+    pub gateway: Arc<dyn Inspect>,
+    /// Its counters.
+    pub metrics: Arc<Metrics>,
+    /// Its usage log, where it has one.
+    pub usage_log: Option<Arc<UsageLog>>,
+}
+
+impl Shown {
+    fn lost_lines(&self) -> u64 {
+        self.usage_log.as_ref().map_or(0, |log| log.lost())
+    }
+}
+
+/// A running admin listener; it ends when this is dropped.
+#[derive(Debug)]
+pub struct AdminServer {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AdminServer {
+    /// Binds the address and serves on a thread of its own. Returns when connections are accepted.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the thread or its runtime cannot be made.
+    pub fn start(plan: &AdminPlan, shown: Shown) -> io::Result<Self> {
+        let listener = TcpListener::bind(plan.address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let router = routes::router(shown, plan.token.clone());
+        let (stop, stopped) = oneshot::channel();
+        let serve = async move {
+            tokio::select! {
+                // Ends only by an error that is no single connection's.
+                served = std::future::IntoFuture::into_future(axum::serve(listener, router)) => {
+                    if let Err(error) = served {
+                        tracing::error!("the admin listener ended: {error}");
+                    }
+                }
+                _ = stopped => {}
+            }
+        };
+        let thread = std::thread::Builder::new().name("admin".into()).spawn(move || runtime.block_on(serve))?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The address bound.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for AdminServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the admin thread panicked");
+        }
+    }
+}

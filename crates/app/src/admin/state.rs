@@ -1,0 +1,129 @@
+//! `GET /api/state`: everything at a glance, as JSON.
+
+use serde::Serialize;
+use sluicegate_core::{EngineLoad, PoolSnapshot, ReplicaSnapshot, Transition};
+
+use super::Shown;
+use crate::inspect::{GaugesView, Readiness, health_name};
+
+/// The gateway's state.
+#[derive(Serialize)]
+pub(super) struct StateView {
+    gateway: String,
+    version: &'static str,
+    ready: bool,
+    reason: Option<String>,
+    models: Vec<String>,
+    gauges: GaugesView,
+    usage_lines_lost: u64,
+    pools: Vec<PoolView>,
+}
+
+#[derive(Serialize)]
+struct PoolView {
+    name: String,
+    imbalance_index: f64,
+    session_pins: usize,
+    prefix_pins: usize,
+    replicas: Vec<ReplicaView>,
+}
+
+#[derive(Serialize)]
+struct ReplicaView {
+    name: String,
+    state: &'static str,
+    inflight: u32,
+    inflight_weight: f64,
+    engine: Option<EngineView>,
+    effective_running: f64,
+    effective_waiting: f64,
+    cooldown_seconds: Option<f64>,
+    streak: u32,
+    ejections: u64,
+    picks: u64,
+    traffic_share: f64,
+    pins: usize,
+    last_transition: Option<TransitionView>,
+}
+
+/// What the engine's own metrics said last.
+#[derive(Serialize)]
+struct EngineView {
+    running: u32,
+    waiting: u32,
+    tokens_total: Option<u64>,
+    kv_usage: Option<f32>,
+}
+
+#[derive(Serialize)]
+struct TransitionView {
+    from: &'static str,
+    to: &'static str,
+    reason: &'static str,
+}
+
+impl StateView {
+    pub(super) fn of(shown: &Shown) -> Self {
+        let readiness = shown.gateway.readiness();
+        Self {
+            gateway: String::from(&*shown.gateway_id),
+            version: env!("CARGO_PKG_VERSION"),
+            ready: readiness == Readiness::Ready,
+            reason: readiness.reason(),
+            models: shown.gateway.models().iter().map(|model| String::from(&**model)).collect(),
+            gauges: shown.gateway.gauges(),
+            usage_lines_lost: shown.lost_lines(),
+            pools: shown.gateway.pools().iter().map(|(name, now)| PoolView::of(name, now)).collect(),
+        }
+    }
+}
+
+impl PoolView {
+    fn of(name: &str, now: &PoolSnapshot) -> Self {
+        Self {
+            name: name.into(),
+            imbalance_index: now.imbalance_index,
+            session_pins: now.session_pins,
+            prefix_pins: now.prefix_pins,
+            replicas: now.replicas.iter().map(ReplicaView::of).collect(),
+        }
+    }
+}
+
+impl ReplicaView {
+    fn of(now: &ReplicaSnapshot) -> Self {
+        Self {
+            name: now.name.clone(),
+            state: health_name(now.health),
+            inflight: now.inflight,
+            inflight_weight: now.inflight_weight,
+            engine: now.scraped.map(EngineView::of),
+            effective_running: now.effective_running,
+            effective_waiting: now.effective_waiting,
+            cooldown_seconds: now.cooldown_left.map(|left| left.as_secs_f64()),
+            streak: now.streak,
+            ejections: now.ejections,
+            picks: now.picks,
+            traffic_share: now.traffic_share,
+            pins: now.pins,
+            last_transition: now.last_transition.as_ref().map(TransitionView::of),
+        }
+    }
+}
+
+impl EngineView {
+    const fn of(load: EngineLoad) -> Self {
+        let EngineLoad { running, waiting, tokens_total, kv_usage } = load;
+        Self { running, waiting, tokens_total, kv_usage }
+    }
+}
+
+impl TransitionView {
+    fn of(transition: &Transition) -> Self {
+        Self {
+            from: health_name(transition.from),
+            to: health_name(transition.to),
+            reason: transition.reason.as_str(),
+        }
+    }
+}

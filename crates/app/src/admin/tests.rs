@@ -1,0 +1,193 @@
+//! The admin side over real sockets, in front of a gateway of plain data.
+
+use std::sync::Arc;
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::{AdminServer, Shown};
+use crate::admin_client::{AdminClient, Answer};
+use crate::config::AdminPlan;
+use crate::inspect::Readiness;
+use crate::plain_gateway::PlainGateway;
+
+struct Bench {
+    gateway: Arc<PlainGateway>,
+    server: AdminServer,
+}
+
+impl Bench {
+    fn start(token: Option<&str>) -> Self {
+        let gateway = Arc::new(PlainGateway::default());
+        let shown = Shown {
+            gateway_id: "gw-1".into(),
+            gateway: gateway.clone(),
+            metrics: Arc::default(),
+            usage_log: None,
+        };
+        let plan = AdminPlan { address: ([127, 0, 0, 1], 0).into(), token: token.map(Into::into) };
+        Self { gateway, server: AdminServer::start(&plan, shown).unwrap() }
+    }
+
+    async fn call(&self, token: Option<&str>, method: Method, path: &str, body: &str) -> Answer {
+        let address = self.server.address().to_string();
+        let client = AdminClient::new(&address, token.map(Into::into)).unwrap();
+        client.call(method, path, body.into()).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        let answer = self.call(None, Method::GET, path, "").await;
+        (answer.status, serde_json::from_slice(&answer.body).unwrap())
+    }
+
+    async fn post(&self, path: &str, body: &str) -> (u16, Value) {
+        let answer = self.call(None, Method::POST, path, body).await;
+        (answer.status, serde_json::from_slice(&answer.body).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn healthz_is_good_and_readyz_follows_the_gateway() {
+    let bench = Bench::start(None);
+    for (readiness, status, answer) in [
+        (Readiness::Ready, 200, json!({ "ready": true, "reason": null })),
+        (Readiness::Draining, 503, json!({ "ready": false, "reason": "shutting down" })),
+        (
+            Readiness::NoReplica(vec!["a".into(), "b".into()]),
+            503,
+            json!({ "ready": false, "reason": "no replica can take a request in: a, b" }),
+        ),
+    ] {
+        *bench.gateway.readiness.lock().unwrap() = readiness;
+        assert_eq!(bench.get("/readyz").await, (status, answer));
+        assert_eq!(bench.get("/healthz").await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_state_shows_pools_replicas_models_and_gauges() {
+    let (status, state) = Bench::start(None).get("/api/state").await;
+    assert_eq!(status, 200);
+    for (pointer, value) in [
+        ("/gateway", json!("gw-1")),
+        ("/ready", json!(true)),
+        ("/models", json!(["qwen3"])),
+        ("/gauges/open_requests", json!(2)),
+        ("/pools/0/name", json!("big")),
+        ("/pools/0/session_pins", json!(7)),
+        ("/pools/0/replicas/0/state", json!("live")),
+        ("/pools/0/replicas/0/engine/running", json!(3)),
+        ("/pools/0/replicas/1/state", json!("ejected")),
+        ("/pools/0/replicas/1/cooldown_seconds", json!(1.5)),
+    ] {
+        assert_eq!(state.pointer(pointer), Some(&value), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_served_as_openmetrics_text() {
+    let answer = Bench::start(None).call(None, Method::GET, "/metrics", "").await;
+    let page = String::from_utf8(answer.body).unwrap();
+    assert_eq!(answer.status, 200);
+    assert!(page.contains("sluicegate_pins{pool=\"big\",kind=\"session\"} 7"));
+    assert!(page.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn explain_takes_a_chat_body_as_it_is() {
+    let body = r#"{"model": "qwen3",  "messages": []}"#;
+    let (status, explained) = Bench::start(None).post("/api/explain", body).await;
+    assert_eq!((status, &explained["route"]), (200, &json!("qwen3")));
+    assert_eq!(explained["estimated_prompt_tokens"], body.len());
+    assert_eq!(explained["outcome"]["replica"]["reason"], "load");
+}
+
+#[tokio::test]
+async fn explain_takes_a_whole_request_and_keeps_its_body_bytes() {
+    let bench = Bench::start(None);
+    let body = r#"{"model":"m",  "model":"n", "big": 1e400}"#;
+    let whole = format!(r#"{{"path":"/v1/chat/completions","headers":{{"x-session-id":"s1"}},"body":{body}}}"#);
+    let (status, explained) = bench.post("/api/explain", &whole).await;
+    assert_eq!((status, &explained["session"]), (200, &json!("s1")));
+    assert_eq!(explained["estimated_prompt_tokens"], body.len());
+}
+
+#[tokio::test]
+async fn explain_answers_a_refusal_as_the_gateway_would() {
+    let bench = Bench::start(None);
+    let (status, refused) = bench.post("/api/explain", r#"{"method":"GET","path":"/sleep"}"#).await;
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("not_found")));
+    let (status, refused) = bench.post("/api/explain", r#"{"path":"/v1/x","headrs":{}}"#).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("bad_request")));
+}
+
+#[tokio::test]
+async fn a_replica_is_drained_and_undrained_by_name() {
+    let bench = Bench::start(None);
+    let name = "http://10.0.0.2:8000";
+    let body = json!({ "pool": "big", "replica": name }).to_string();
+    assert_eq!(bench.post("/api/replicas/drain", &body).await.0, 200);
+    assert!(bench.gateway.drained.lock().unwrap().contains(name));
+    assert_eq!(bench.post("/api/replicas/undrain", &body).await.0, 200);
+    assert!(bench.gateway.drained.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_drain_of_what_is_not_there_is_refused() {
+    let bench = Bench::start(None);
+    for (body, status) in [
+        (r#"{"pool":"big","replica":"http://nowhere"}"#, 404),
+        (r#"{"pool":"none","replica":"http://10.0.0.1:8000"}"#, 404),
+        (r#"{"pool":"big"}"#, 400),
+        ("", 400),
+    ] {
+        assert_eq!(bench.post("/api/replicas/drain", body).await.0, status, "{body}");
+    }
+    assert!(bench.gateway.drained.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn unknown_paths_and_wrong_methods_are_answered_in_json() {
+    let bench = Bench::start(None);
+    let (status, refused) = bench.get("/v1/models").await;
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("not_found")));
+    let (status, refused) = bench.get("/api/explain").await;
+    assert_eq!((status, &refused["error"]["code"]), (405, &json!("method_not_allowed")));
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let body = " ".repeat(super::routes::MAX_BODY + 1);
+    let (status, refused) = Bench::start(None).post("/api/explain", &body).await;
+    assert_eq!((status, &refused["error"]["code"]), (413, &json!("body_too_large")));
+}
+
+#[tokio::test]
+async fn with_a_token_only_the_probes_are_open() {
+    let bench = Bench::start(Some("s3cret"));
+    for (token, path, status) in [
+        (None, "/healthz", 200),
+        (None, "/readyz", 200),
+        (None, "/metrics", 401),
+        (None, "/api/state", 401),
+        (None, "/nowhere", 401),
+        (Some("wrong!"), "/metrics", 401),
+        (Some("s3crets"), "/metrics", 401),
+        (Some(""), "/metrics", 401),
+        (Some("s3cret"), "/metrics", 200),
+        (Some("s3cret"), "/api/state", 200),
+        (Some("s3cret"), "/nowhere", 404),
+    ] {
+        let answer = bench.call(token, Method::GET, path, "").await;
+        assert_eq!(answer.status, status, "{token:?} {path}");
+    }
+}
+
+#[tokio::test]
+async fn the_address_is_free_again_when_the_server_is_dropped() {
+    let bench = Bench::start(None);
+    let address = bench.server.address();
+    assert_eq!(bench.get("/healthz").await.0, 200);
+    drop(bench);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
