@@ -2,6 +2,8 @@
 
 mod engine_metrics;
 mod error_body;
+#[doc(hidden)]
+pub mod fuzz_http;
 mod http1;
 mod path;
 
@@ -12,6 +14,7 @@ pub use path::*;
 
 mod affinity;
 mod answer;
+mod bits;
 mod peek;
 mod splice;
 mod sse;
