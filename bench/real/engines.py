@@ -156,7 +156,8 @@ def link_libraries(folder):
 
 
 def llama_command(port):
-    words = ["./llama-server", "-m", GEMMA, "--alias", "gemma", "--host", "127.0.0.1", "--port", port]
+    # Named like vLLM's model: a pool's replicas are taken to serve the same one.
+    words = ["./llama-server", "-m", GEMMA, "--alias", "tiny", "--host", "127.0.0.1", "--port", port]
     words += ["-c", 4096, "-np", 2, "-t", 1, "-tb", 1, "--metrics", "--slots", "--no-webui"]
     words += ["--no-repack"]  # this build's AMX kernels end in SIGILL on some machines
     return words, {}, llama_folder()

@@ -58,10 +58,10 @@ mod tests {
             (product, "fn f() { std::thread::sleep(d); }", 1),
             (test, "fn f() { std::thread::sleep(d); }", 1),
             (product, "#[cfg(test)] mod tests { fn f() { sleep(d); } }", 1),
-            (product, "fn f() { todo!() }", 1),
+            (product, "fn f() { todo ! () }", 1),
             (product, "fn f() { assert!(dbg!(x)); }", 1),
-            (product, "/// a todo!() in words\nfn f() {}", 0),
-            (test, "#[test] #[ignore = \"slow\"] fn f() {}", 1),
+            (product, "/// a todo! in words\nfn f() {}", 0),
+            (test, "#[test] # [ignore = \"slow\"] fn f() {}", 1),
         ];
         for (path, text, expected) in cases {
             let file = RustFile::parse(path, text).expect("it parses");

@@ -102,7 +102,8 @@ impl RustFile {
 
     /// The whole file exists for tests or measurements, not for the product.
     pub(super) fn is_test_file(&self) -> bool {
-        let folder_or_name = |part: &str| matches!(part, "tests" | "benches" | "examples" | "testkit" | "fuzz");
+        let folder_or_name =
+            |part: &str| matches!(part, "tests" | "benches" | "examples" | "testkit" | "fuzz");
         let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
         stem.split('/').any(folder_or_name) || stem.ends_with("_tests") || stem.ends_with("_test")
     }
