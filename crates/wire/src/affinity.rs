@@ -1,16 +1,62 @@
-#![allow(missing_docs)]
-use crate::peek::Peek;
-// ==== affinity.rs: XXH3 keys ==========================================================================================
-/// Prefix key: first `limit` bytes of the decoded system text, mixed with `salt` (route, project). None without a system prompt.
-pub fn prefix_key(_body: &[u8], _peek: &Peek, _limit: usize, _salt: u64) -> Option<u64> {
-    unimplemented!()
-}
-/// auto:conversation: system prompt's head and first user message. None without a first user message.
-pub fn conversation_key(_body: &[u8], _peek: &Peek, _limit: usize, _salt: u64) -> Option<u64> {
-    unimplemented!()
-}
-/// A session id given by the client. None when blank.
-pub fn session_key(_text: &[u8], _salt: u64) -> Option<u64> {
-    unimplemented!()
+//! Keys that send what shares a warm cache to the same replica.
+//!
+//! All are XXH3 (64 bit) of decoded text, seeded by the caller's salt (route, project) and by what the text is, so
+//! that a session id never meets the prefix that happens to read the same. No key is ever the hash of nothing.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+use crate::peek::{Peek, Span};
+use crate::text::{cut, decode, head, inside, remaining};
+
+const PREFIX: u64 = 0x7072_6566_6978;
+const CONVERSATION: u64 = 0x636f_6e76;
+const SESSION: u64 = 0x7365_7373;
+/// In no UTF-8 text: keeps the system prompt's end apart from the user's beginning.
+const SEPARATOR: &[u8] = b"\xff";
+
+/// The first `limit` bytes of the decoded system text, cut at a character boundary. None without a system prompt.
+///
+/// Text in one part and in several is the same text. `limit` counts up to [`crate::MAX_TEXT_HEAD`].
+pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
+    let mut hash = Xxh3::with_seed(salt ^ PREFIX);
+    let hashed = hash_text(&mut hash, body, &peek.system, limit);
+    hashed.then(|| hash.digest())
 }
 
+/// `auto:conversation`: the first `limit` bytes of the system prompt and of the first user message, which all turns of
+/// a talk share. None without text in a first user message.
+pub fn conversation_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
+    let mut hash = Xxh3::with_seed(salt ^ CONVERSATION);
+    hash_text(&mut hash, body, &peek.system, limit);
+    hash.update(SEPARATOR);
+    let hashed = hash_text(&mut hash, body, &peek.first_user, limit);
+    hashed.then(|| hash.digest())
+}
+
+/// A session id given by the client, all of its bytes. None when blank.
+pub fn session_key(text: &[u8], salt: u64) -> Option<u64> {
+    let blank = text
+        .utf8_chunks()
+        .all(|chunk| chunk.invalid().is_empty() && chunk.valid().chars().all(char::is_whitespace));
+    (!blank).then(|| xxh3_64_with_seed(text, salt ^ SESSION))
+}
+
+/// Whether there was anything to hash.
+fn hash_text(hash: &mut Xxh3, body: &[u8], spans: &[Span], limit: usize) -> bool {
+    let mut left = limit;
+    for span in spans {
+        if left == 0 {
+            break;
+        }
+        decode(head(inside(body, span), left), |piece| {
+            let taken = cut(piece, left);
+            hash.update(taken.as_bytes());
+            left = remaining(left, piece, taken);
+            left > 0
+        });
+    }
+    left < limit
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,50 @@
-#![allow(missing_docs)]
+//! Non-stream answers of any length in bounded memory.
+
+use crate::scan::{Facts, Form, Scan};
 use crate::usage::Usage;
-// ==== answer.rs: non-stream answers of any length in bounded memory ====================================================
-/// Incremental scan of one JSON answer for its top-level `usage`, first `finish_reason`/`stop_reason`, and error type.
-pub struct AnswerScan {}
-impl AnswerScan {
-    pub fn new() -> Self {
-        unimplemented!()
-    }
-    pub fn feed(&mut self, _bytes: &[u8]) {
-        unimplemented!()
-    }
-    pub fn usage(&self) -> Option<Usage> {
-        unimplemented!()
-    }
-    pub fn finish_reason(&self) -> Option<&str> {
-        unimplemented!()
-    }
-    /// `error.type` (nested) or top-level `type` of old vLLM errors.
-    pub fn error_type(&self) -> Option<&str> {
-        unimplemented!()
+
+/// Incremental scan of one JSON answer for its top-level `usage`, first `finish_reason` or `stop_reason`, and error
+/// type. What it holds does not grow with the answer. An answer that is no JSON object says nothing.
+#[derive(Debug)]
+pub struct AnswerScan {
+    scan: Scan,
+    facts: Facts,
+}
+
+impl Default for AnswerScan {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
+impl AnswerScan {
+    /// Ahead of the answer's first byte.
+    pub fn new() -> Self {
+        Self { scan: Scan::new(Form::Answer), facts: Facts::default() }
+    }
+
+    /// The next bytes of the body, in any split.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.scan.feed(bytes, &mut self.facts);
+    }
+
+    /// The last top-level `usage` that was read whole and holds a count.
+    pub fn usage(&self) -> Option<Usage> {
+        self.facts.counts.and_then(|counts| counts.usage())
+    }
+
+    /// `finish_reason` of the first choice; else the top-level `stop_reason` (Messages) or `status` (Responses).
+    pub fn finish_reason(&self) -> Option<&str> {
+        let facts = &self.facts;
+        facts.finish.as_deref().or(facts.stop_reason.as_deref()).or(facts.status.as_deref())
+    }
+
+    /// `error.type`, or the top-level `type` of an `"object":"error"` (older vLLM). At most 64 bytes, printable ASCII.
+    pub fn error_type(&self) -> Option<&str> {
+        let at_top = || self.facts.top_type.as_deref().filter(|_| self.facts.object_error);
+        self.facts.error_type.as_deref().or_else(at_top)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,66 +1,158 @@
-#![allow(missing_docs)]
+//! One pass over a JSON request body: what routing and limits read, and nothing else. No tree is built.
+//!
+//! Checked here: the body is one object with nothing but white space behind it; its members, and those of the objects
+//! that are read (`stream_options`, turns, content parts), are separated as RFC 8259 says; every string and container
+//! ends. Left to the engine: UTF-8, control characters and escapes in strings, which bytes make a number or literal,
+//! and the inside of values that are not read, where brackets are only counted.
+//!
+//! Nesting costs neither stack nor heap: values that are not read are passed over with a counter, and the shapes that
+//! are read have a fixed depth.
+
 use std::ops::Range;
-// ==== peek.rs: one pass over a JSON body, no tree ====================================================================
+
+mod cursor;
+mod spans;
+mod top;
+mod turns;
+
+pub use spans::{MAX_SPANS, MAX_TEXT_HEAD};
+
+/// A range of bytes in the body.
 pub type Span = Range<usize>;
+
+/// Whose error and usage vocabulary the client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// OpenAI's, and that of the engines.
     OpenAi,
+    /// Anthropic's Messages.
     Anthropic,
 }
+
 /// Which body shape the endpoint has: where the system prompt, the turns and the usage are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    Chat,        // messages[].role/content
-    Completions, // prompt
-    Messages,    // Anthropic: system, messages
-    Responses,   // instructions, input
-    Other,       // embeddings, rerank, tokenize, ...
+    /// `messages[].role/content`; the system prompt is a turn.
+    Chat,
+    /// `prompt`.
+    Completions,
+    /// Anthropic: `system` and `messages`.
+    Messages,
+    /// `instructions` and `input`.
+    Responses,
+    /// Embeddings, rerank, tokenize and so on: `input`, `prompt`, `query`, `documents`, `messages`, ...
+    Other,
 }
+
 /// What was read. Spans are into the body as given (a BOM counts). Strings' spans include their quotes.
 #[derive(Debug)]
 pub struct Peek {
+    /// The body begins with a UTF-8 byte-order mark.
     pub bom: bool,
+    /// The value of `model`.
     pub model: Option<Value>,
-    pub stream: bool,                 // true only for a literal `true`
+    /// `stream` is the literal `true`.
+    pub stream: bool,
+    /// The value of `stream_options`.
     pub stream_options: Option<StreamOptions>,
-    pub max_tokens: Option<u64>,      // max_completion_tokens wins over max_tokens where both are given
+    /// `max_completion_tokens` (Responses: `max_output_tokens`) wins over `max_tokens` where both are given. `None`
+    /// where it is no whole number.
+    pub max_tokens: Option<u64>,
+    /// Answers asked for.
     pub n: Option<u64>,
-    pub session: Vec<(usize, Span)>,  // (index into the wanted names, string value) in order met; blank, null, non-string left out
+    /// (index into the wanted names, string value) in order met; blank, null and non-string values are left out.
+    pub session: Vec<(usize, Span)>,
+    /// `previous_response_id`, where it is a string that is not blank.
     pub previous_response_id: Option<Span>,
-    pub system: Vec<Span>,            // text parts of the system prompt in order, bounded to what the prefix hash reads
-    pub first_user: Vec<Span>,        // text parts of the first user message, likewise bounded
+    /// Text parts of the system prompt in order: `system` or `instructions`, then the system and developer turns ahead
+    /// of any other turn. At most [`MAX_SPANS`], and no more once they hold [`MAX_TEXT_HEAD`] decoded bytes.
+    pub system: Vec<Span>,
+    /// Text parts of the first user turn, likewise bounded.
+    pub first_user: Vec<Span>,
+    /// A turn of the assistant, or a tool call or its output, is among the turns.
     pub has_assistant_turn: bool,
-    pub text_bytes: u64,              // bytes of prompt text (message/prompt/input/system strings; not schema keys)
-    pub media_parts: u32,             // image, audio, file parts
-    pub members_at: usize,            // just after the opening brace: where a member can be spliced in
-    pub empty: bool,                  // `{}`
-}
-#[derive(Debug, Clone)]
-pub enum Value {
-    Text { span: Span, escaped: bool },
-    Other { span: Span },             // a number, null, object, ...
-}
-#[derive(Debug, Clone)]
-pub struct StreamOptions {
-    pub span: Span,
-    pub include_usage: IncludeUsage,
-    pub object: bool,                 // false: null or another type
+    /// Bytes of prompt text as written (escapes not decoded): message, prompt, input and system strings, tool results.
+    /// A token id counts as four. Neither media nor tool schemas count.
+    pub text_bytes: u64,
+    /// Image, audio, video and file parts.
+    pub media_parts: u32,
+    /// Just after the opening brace: where a member can be spliced in.
+    pub members_at: usize,
+    /// `{}`
     pub empty: bool,
 }
-#[derive(Debug, Clone)]
-pub enum IncludeUsage {
-    Absent,
-    True,
-    Other(Span),                      // false, null, ...: replaced in place
+
+/// A member's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A string.
+    Text {
+        /// The string, quotes included.
+        span: Span,
+        /// It holds escapes: unescape before comparing.
+        escaped: bool,
+    },
+    /// A number, null, object, ...
+    Other {
+        /// The value.
+        span: Span,
+    },
 }
+
+/// The value of `stream_options`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// The value.
+    pub span: Span,
+    /// Its `include_usage`; the last one where it is repeated, which is the one engines read.
+    pub include_usage: IncludeUsage,
+    /// False: null or another type.
+    pub object: bool,
+    /// The literal `null`.
+    pub null: bool,
+    /// `{}`
+    pub empty: bool,
+}
+
+/// What `stream_options` says about usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncludeUsage {
+    /// Nothing.
+    Absent,
+    /// The literal `true`.
+    True,
+    /// `false`, null or another value, which can be replaced in place.
+    Other(Span),
+}
+
+/// Why a body is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PeekError {
+    /// The body is no JSON object.
     #[error("the body is not a JSON object: {what} at byte {at}")]
-    Syntax { what: &'static str, at: usize },
+    Syntax {
+        /// What was expected or missing.
+        what: &'static str,
+        /// Offset in the body.
+        at: usize,
+    },
+    /// Two readers could take two different values: refused.
     #[error("the member `{name}` is given twice")]
-    Doubled { name: String, at: usize },
+    Doubled {
+        /// The name, unescaped.
+        name: String,
+        /// Offset of the second one.
+        at: usize,
+    },
 }
-/// `session_names`: top-level members wanted as session keys.
-pub fn peek(_body: &[u8], _shape: Shape, _session_names: &[&str]) -> Result<Peek, PeekError> {
-    unimplemented!()
+
+/// Reads one request body. `session_names`: top-level members wanted as session keys.
+///
+/// A top-level member that decides something (`model`, `stream`, `stream_options`, the token limits, `n`,
+/// `previous_response_id`, a session key) may stand there once; names are compared unescaped.
+pub fn peek(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<Peek, PeekError> {
+    top::read(body, shape, session_names)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,119 @@
-#![allow(missing_docs)]
+//! JSON string contents without building strings first: decoding in pieces, comparing, cutting.
+
 use crate::peek::Span;
-/// The text of a JSON string span (quotes included), unescaped into `out` up to `limit` bytes, cut at a character boundary.
-/// Lone surrogates become U+FFFD. Returns borrowed text where there is nothing to unescape? The author decides; keep it allocation-free.
-pub fn unescape(_body: &[u8], _span: &Span, _limit: usize, _out: &mut String) {
-    unimplemented!()
+
+/// Raw bytes a decoded byte can take at most: `\u0041` is one byte of text.
+pub(crate) const RAW_PER_BYTE: usize = 6;
+/// Longest escape there is, a surrogate pair.
+const LONGEST_ESCAPE: usize = 12;
+
+/// Appends the text of a JSON string to `out`, at most `limit` bytes of it, cut at a character boundary.
+///
+/// `span` is the string in `body` with its quotes, as [`crate::peek`] gives it; a span outside of `body` is empty
+/// text. Lone surrogates, escapes that JSON does not know and bytes that are not UTF-8 become U+FFFD.
+pub fn unescape(body: &[u8], span: &Span, limit: usize, out: &mut String) {
+    let mut left = limit;
+    decode(head(inside(body, span), limit), |piece| {
+        let taken = cut(piece, left);
+        out.push_str(taken);
+        left = remaining(left, piece, taken);
+        left > 0
+    });
 }
 
+/// The string's raw content, quotes taken off.
+pub(crate) fn inside<'b>(body: &'b [u8], span: &Span) -> &'b [u8] {
+    let quoted = body.get(span.clone()).unwrap_or_default();
+    quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default()
+}
+
+/// As much of `raw` as can matter for the first `limit` decoded bytes. What the cut breaks lies behind them.
+pub(crate) fn head(raw: &[u8], limit: usize) -> &[u8] {
+    let most = limit.saturating_mul(RAW_PER_BYTE).saturating_add(LONGEST_ESCAPE);
+    raw.get(..most).unwrap_or(raw)
+}
+
+/// `text` cut to `limit` bytes at a character boundary.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    text.get(..text.floor_char_boundary(limit)).unwrap_or(text)
+}
+
+/// Bytes still wanted after `taken` of `piece`. A character that does not fit ends the text: a shorter one behind it
+/// must not slip in.
+pub(crate) fn remaining(left: usize, piece: &str, taken: &str) -> usize {
+    if taken.len() < piece.len() { 0 } else { left - taken.len() }
+}
+
+/// Whether nothing but white space is in the string.
+pub(crate) fn blank(raw: &[u8]) -> bool {
+    let mut blank = true;
+    decode(raw, |piece| {
+        blank = piece.chars().all(char::is_whitespace);
+        blank
+    });
+    blank
+}
+
+/// Hands the decoded text to `sink` piece by piece, until it returns false. Never allocates.
+pub(crate) fn decode(raw: &[u8], mut sink: impl FnMut(&str) -> bool) {
+    let mut rest = raw;
+    loop {
+        let run = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
+        let (text, escape) = rest.split_at(run);
+        for chunk in text.utf8_chunks() {
+            if !chunk.valid().is_empty() && !sink(chunk.valid()) {
+                return;
+            }
+            if !chunk.invalid().is_empty() && !sink("\u{fffd}") {
+                return;
+            }
+        }
+        if escape.is_empty() {
+            return;
+        }
+        let (character, len) = escape_at(escape);
+        if !sink(character.encode_utf8(&mut [0; 4])) {
+            return;
+        }
+        rest = escape.get(len..).unwrap_or_default();
+    }
+}
+
+/// The character an escape stands for and its raw length. `escape` begins with the backslash.
+fn escape_at(escape: &[u8]) -> (char, usize) {
+    let character = match escape.get(1) {
+        Some(b'u') => return unicode_escape(escape),
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(&byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+        // Only the backslash is replaced: what follows may be the first byte of a longer character.
+        _ => return (char::REPLACEMENT_CHARACTER, 1),
+    };
+    (character, 2)
+}
+
+/// RFC 8259 section 7: a character outside the basic plane is written as a surrogate pair.
+fn unicode_escape(escape: &[u8]) -> (char, usize) {
+    let Some(first) = hex4(escape) else {
+        return (char::REPLACEMENT_CHARACTER, 2);
+    };
+    if let (0xd800..0xdc00, Some(second @ 0xdc00..0xe000)) = (first, escape.get(6..).and_then(hex4)) {
+        let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+/// The four digits of a `\uXXXX` at the beginning of `escape`.
+fn hex4(escape: &[u8]) -> Option<u32> {
+    let [b'\\', b'u', digits @ ..] = escape.first_chunk::<6>()? else {
+        return None;
+    };
+    digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! The members of the body itself.
+
+use smallvec::SmallVec;
+
+use super::cursor::{Cursor, Place, Text};
+use super::spans::Spans;
+use super::turns::Turns;
+use super::{IncludeUsage, Peek, PeekError, Shape, Span, StreamOptions, Value};
+use crate::number::whole;
+use crate::text::{blank, inside, unescape};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+/// Longer names are none of ours, unless a session key's name is.
+const LONGEST_NAME: usize = 64;
+/// A token id is worth about as much prompt as four bytes of English.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Members that may be there once.
+#[derive(Clone, Copy)]
+enum Once {
+    Model,
+    Stream,
+    StreamOptions,
+    MaxTokens,
+    /// The newer name, which differs by shape.
+    MaxAnswerTokens,
+    N,
+    PreviousResponseId,
+}
+
+pub(super) fn read(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<Peek, PeekError> {
+    let mut top = Top {
+        cursor: Cursor { body, at: 0 },
+        shape,
+        session_names,
+        seen: 0,
+        sessions: SmallVec::new(),
+        max_tokens: None,
+        max_answer_tokens: None,
+        instructions: Spans::default(),
+        turns: Turns::new(shape),
+        peek: empty_peek(),
+    };
+    top.object()?;
+    let Top { mut peek, turns, instructions: mut system, max_tokens, max_answer_tokens, .. } = top;
+    system.append(turns.system);
+    peek.system = system.into_vec();
+    peek.first_user = turns.first_user.into_vec();
+    peek.has_assistant_turn = turns.assistant;
+    peek.text_bytes += turns.text_bytes;
+    peek.media_parts = turns.media_parts;
+    peek.max_tokens = max_answer_tokens.or(max_tokens);
+    Ok(peek)
+}
+
+struct Top<'b, 'n> {
+    cursor: Cursor<'b>,
+    shape: Shape,
+    session_names: &'n [&'n str],
+    /// Bits of [`Once`].
+    seen: u32,
+    /// Indexes of session names met so far, whatever their values.
+    sessions: SmallVec<[usize; 8]>,
+    max_tokens: Option<u64>,
+    max_answer_tokens: Option<u64>,
+    instructions: Spans,
+    turns: Turns,
+    peek: Peek,
+}
+
+impl Top<'_, '_> {
+    fn object(&mut self) -> Result<(), PeekError> {
+        self.peek.bom = self.cursor.body.starts_with(BOM);
+        self.cursor.at = if self.peek.bom { BOM.len() } else { 0 };
+        if !self.cursor.take(b'{') {
+            return self.cursor.fail("expected an object");
+        }
+        self.peek.members_at = self.cursor.at;
+        self.peek.empty = self.cursor.next() == Some(b'}');
+        let longest = self.session_names.iter().map(|name| name.len()).fold(LONGEST_NAME, usize::max);
+        let mut place = Place::First;
+        let mut decoded = String::new();
+        while let Some(text) = self.cursor.member(&mut place)? {
+            let body = self.cursor.body;
+            let name = if text.escaped {
+                decoded.clear();
+                unescape(body, &text.span, longest + 1, &mut decoded);
+                decoded.as_bytes()
+            } else {
+                inside(body, &text.span)
+            };
+            self.member(name, text.span.start)?;
+        }
+        match self.cursor.next() {
+            None => Ok(()),
+            Some(_) => self.cursor.fail("expected nothing behind the object"),
+        }
+    }
+
+    fn member(&mut self, name: &[u8], at: usize) -> Result<(), PeekError> {
+        let value_at = self.cursor.at;
+        self.value(name, at)?;
+        if let Some(index) = self.session_names.iter().position(|wanted| wanted.as_bytes() == name) {
+            if self.sessions.contains(&index) {
+                return doubled(name, at);
+            }
+            self.sessions.push(index);
+            let span = value_at..self.cursor.at;
+            if self.said(&span) {
+                self.peek.session.push((index, span));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, name: &[u8], at: usize) -> Result<(), PeekError> {
+        use Shape::{Chat, Completions, Messages, Other, Responses};
+        let once = match (name, self.shape) {
+            (b"model", _) => Once::Model,
+            (b"stream", _) => Once::Stream,
+            (b"stream_options", _) => Once::StreamOptions,
+            (b"max_tokens", _) => Once::MaxTokens,
+            (b"max_output_tokens", Responses) => Once::MaxAnswerTokens,
+            (b"max_completion_tokens", Chat | Completions | Messages | Other) => Once::MaxAnswerTokens,
+            (b"n", _) => Once::N,
+            (b"previous_response_id", _) => Once::PreviousResponseId,
+            (b"messages", Chat | Messages | Other) | (b"input", Responses) => {
+                return self.turns.read(&mut self.cursor);
+            }
+            (b"system", Messages) | (b"instructions", Responses) => {
+                return self.turns.content(&mut self.cursor, &mut self.instructions);
+            }
+            (b"prompt", Completions | Other) => return self.texts(),
+            (b"input" | b"query" | b"queries" | b"documents" | b"text_1" | b"text_2" | b"content", Other) => {
+                return self.texts();
+            }
+            _ => return self.cursor.skip().map(drop),
+        };
+        let bit = 1 << once as u32;
+        if self.seen & bit != 0 {
+            return doubled(name, at);
+        }
+        self.seen |= bit;
+        self.single(once)
+    }
+
+    fn single(&mut self, once: Once) -> Result<(), PeekError> {
+        match once {
+            Once::Model => {
+                self.peek.model = Some(match self.cursor.next() {
+                    Some(b'"') => {
+                        let Text { span, escaped } = self.cursor.string()?;
+                        Value::Text { span, escaped }
+                    }
+                    _ => Value::Other { span: self.cursor.skip()? },
+                });
+            }
+            Once::Stream => self.peek.stream = self.raw()? == b"true",
+            Once::StreamOptions => self.peek.stream_options = Some(self.stream_options()?),
+            Once::MaxTokens => self.max_tokens = whole(self.raw()?),
+            Once::MaxAnswerTokens => self.max_answer_tokens = whole(self.raw()?),
+            Once::N => self.peek.n = whole(self.raw()?),
+            Once::PreviousResponseId => {
+                let span = self.cursor.skip()?;
+                self.peek.previous_response_id = self.said(&span).then_some(span);
+            }
+        }
+        Ok(())
+    }
+
+    fn stream_options(&mut self) -> Result<StreamOptions, PeekError> {
+        self.cursor.next();
+        let start = self.cursor.at;
+        let mut options = StreamOptions {
+            span: start..start,
+            include_usage: IncludeUsage::Absent,
+            object: false,
+            null: false,
+            empty: false,
+        };
+        if self.cursor.take(b'{') {
+            options.object = true;
+            options.empty = self.cursor.next() == Some(b'}');
+            let mut place = Place::First;
+            while let Some(name) = self.cursor.member(&mut place)? {
+                let span = self.cursor.skip()?;
+                if is_named(self.cursor.body, &name, "include_usage") {
+                    options.include_usage = match self.cursor.body.get(span.clone()) {
+                        Some(b"true") => IncludeUsage::True,
+                        _ => IncludeUsage::Other(span),
+                    };
+                }
+            }
+        } else {
+            options.null = self.raw()? == b"null";
+        }
+        options.span.end = self.cursor.at;
+        Ok(options)
+    }
+
+    /// A string, or an array of strings, of token ids, of arrays of token ids or of objects with a `text`.
+    fn texts(&mut self) -> Result<(), PeekError> {
+        if !self.cursor.take(b'[') {
+            return self.one_text();
+        }
+        let mut place = Place::First;
+        while self.cursor.element(&mut place)? {
+            self.one_text()?;
+        }
+        Ok(())
+    }
+
+    fn one_text(&mut self) -> Result<(), PeekError> {
+        let next = self.cursor.next();
+        if next == Some(b'{') {
+            self.cursor.at += 1;
+            let mut place = Place::First;
+            while let Some(name) = self.cursor.member(&mut place)? {
+                let text = self.cursor.string_or_skip()?;
+                if let Some(text) = text.filter(|_| is_named(self.cursor.body, &name, "text")) {
+                    self.peek.text_bytes += text.raw_len() as u64;
+                }
+            }
+            return Ok(());
+        }
+        let span = self.cursor.skip()?;
+        self.peek.text_bytes += match next {
+            Some(b'"') => span.len() as u64 - 2,
+            Some(b'0'..=b'9') => BYTES_PER_TOKEN,
+            Some(b'[') => {
+                let inside = self.cursor.body.get(span).unwrap_or_default();
+                let commas = memchr::memchr_iter(b',', inside).count() as u64;
+                let some = inside.iter().any(u8::is_ascii_digit);
+                (commas + u64::from(some)) * BYTES_PER_TOKEN
+            }
+            _ => 0,
+        };
+        Ok(())
+    }
+
+    /// The bytes of the value here.
+    fn raw(&mut self) -> Result<&[u8], PeekError> {
+        let span = self.cursor.skip()?;
+        Ok(self.cursor.body.get(span).unwrap_or_default())
+    }
+
+    /// A string with something in it.
+    fn said(&self, span: &Span) -> bool {
+        let value = self.cursor.body.get(span.clone()).unwrap_or_default();
+        value.first() == Some(&b'"') && !blank(inside(self.cursor.body, span))
+    }
+}
+
+/// Whether a member's name, unescaped, is `wanted`.
+pub(super) fn is_named(body: &[u8], name: &Text, wanted: &str) -> bool {
+    if !name.escaped {
+        return inside(body, &name.span) == wanted.as_bytes();
+    }
+    let mut decoded = String::new();
+    unescape(body, &name.span, LONGEST_NAME, &mut decoded);
+    decoded == wanted
+}
+
+fn doubled(name: &[u8], at: usize) -> Result<(), PeekError> {
+    Err(PeekError::Doubled { name: String::from_utf8_lossy(name).into_owned(), at })
+}
+
+fn empty_peek() -> Peek {
+    Peek {
+        bom: false,
+        model: None,
+        stream: false,
+        stream_options: None,
+        max_tokens: None,
+        n: None,
+        session: Vec::new(),
+        previous_response_id: None,
+        system: Vec::new(),
+        first_user: Vec::new(),
+        has_assistant_turn: false,
+        text_bytes: 0,
+        media_parts: 0,
+        members_at: 0,
+        empty: false,
+    }
+}

@@ -1,0 +1,209 @@
+//! The turns of a conversation: `messages` and `input`, their content and its parts.
+
+use super::cursor::{Cursor, Place, Text};
+use super::spans::Spans;
+use super::{PeekError, Shape};
+use crate::text::{inside, unescape};
+
+/// Longest role, type or member name that is compared.
+const LONGEST_WORD: usize = 32;
+
+/// Types of parts, and members of parts without a type, that are not text.
+const MEDIA: &[&[u8]] = &[
+    b"image_url",
+    b"image",
+    b"input_image",
+    b"image_embeds",
+    b"input_audio",
+    b"audio",
+    b"audio_url",
+    b"video",
+    b"video_url",
+    b"input_video",
+    b"file",
+    b"input_file",
+    b"document",
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    System,
+    User,
+    Assistant,
+    /// Tools, functions and whatever else.
+    Another,
+}
+
+/// What the turns say, filled in while they are read.
+pub(super) struct Turns {
+    pub(super) system: Spans,
+    pub(super) first_user: Spans,
+    pub(super) assistant: bool,
+    pub(super) text_bytes: u64,
+    pub(super) media_parts: u32,
+    responses: bool,
+    /// A turn that is not the system's was met: later system turns are no prefix.
+    begun: bool,
+    user_met: bool,
+}
+
+/// The members of one turn.
+struct Turn {
+    role: Option<Role>,
+    /// A type of item that only the model's side makes.
+    of_model: bool,
+    texts: Spans,
+}
+
+impl Turns {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self {
+            system: Spans::default(),
+            first_user: Spans::default(),
+            assistant: false,
+            text_bytes: 0,
+            media_parts: 0,
+            responses: shape == Shape::Responses,
+            begun: false,
+            user_met: false,
+        }
+    }
+
+    /// The array of turns. In Responses the whole may be one string, which is the user's.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), PeekError> {
+        if cursor.next() == Some(b'"') && self.responses {
+            let text = cursor.string()?;
+            let mut texts = Spans::default();
+            self.text(&text, &mut texts);
+            self.place(Turn { role: Some(Role::User), of_model: false, texts });
+            return Ok(());
+        }
+        if !cursor.take(b'[') {
+            return cursor.skip().map(drop);
+        }
+        let mut place = Place::First;
+        while cursor.element(&mut place)? {
+            if cursor.take(b'{') {
+                let turn = self.turn(cursor)?;
+                self.place(turn);
+            } else {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, cursor: &mut Cursor<'_>) -> Result<Turn, PeekError> {
+        let mut turn = Turn { role: None, of_model: false, texts: Spans::default() };
+        let (mut place, mut word) = (Place::First, String::new());
+        while let Some(name) = cursor.member(&mut place)? {
+            match word_of(cursor.body, &name, &mut word) {
+                b"role" => {
+                    let role = cursor.string_or_skip()?;
+                    turn.role = role.map(|role| match word_of(cursor.body, &role, &mut word) {
+                        b"system" | b"developer" => Role::System,
+                        b"user" => Role::User,
+                        b"assistant" => Role::Assistant,
+                        _ => Role::Another,
+                    });
+                }
+                b"content" => self.content(cursor, &mut turn.texts)?,
+                b"type" if self.responses => {
+                    let kind = cursor.string_or_skip()?;
+                    turn.of_model = kind.is_some_and(|kind| {
+                        let kind = word_of(cursor.body, &kind, &mut word);
+                        kind == b"reasoning" || kind.ends_with(b"_call") || kind.ends_with(b"_call_output")
+                    });
+                }
+                b"output" if self.responses => self.content(cursor, &mut turn.texts)?,
+                _ => _ = cursor.skip()?,
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Puts a turn's texts where they belong, now that its role is known.
+    fn place(&mut self, turn: Turn) {
+        self.assistant |= turn.role == Some(Role::Assistant) || turn.of_model;
+        match turn.role {
+            Some(Role::System) if !self.begun => self.system.append(turn.texts),
+            Some(Role::System) => {}
+            Some(Role::User) if !self.user_met => {
+                self.begun = true;
+                self.user_met = true;
+                self.first_user = turn.texts;
+            }
+            _ => self.begun = true,
+        }
+    }
+
+    /// A turn's content: a string or an array of strings and parts.
+    pub(super) fn content(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans) -> Result<(), PeekError> {
+        self.parts(cursor, texts, true)
+    }
+
+    /// `nested`: parts may have parts of their own (a tool's result), once.
+    fn parts(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans, nested: bool) -> Result<(), PeekError> {
+        match cursor.next() {
+            Some(b'"') => {
+                let text = cursor.string()?;
+                self.text(&text, texts);
+            }
+            Some(b'[') => {
+                cursor.at += 1;
+                let mut place = Place::First;
+                while cursor.element(&mut place)? {
+                    if cursor.take(b'{') {
+                        self.part(cursor, texts, nested)?;
+                    } else if let Some(text) = cursor.string_or_skip()? {
+                        self.text(&text, texts);
+                    }
+                }
+            }
+            _ => _ = cursor.skip()?,
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans, nested: bool) -> Result<(), PeekError> {
+        let (mut place, mut word) = (Place::First, String::new());
+        let (mut media, mut text) = (false, None);
+        while let Some(name) = cursor.member(&mut place)? {
+            match word_of(cursor.body, &name, &mut word) {
+                b"type" => {
+                    let kind = cursor.string_or_skip()?;
+                    media |= kind.is_some_and(|kind| MEDIA.contains(&word_of(cursor.body, &kind, &mut word)));
+                }
+                b"text" => text = cursor.string_or_skip()?.or(text),
+                b"content" if nested => self.parts(cursor, texts, false)?,
+                name => {
+                    media |= MEDIA.contains(&name);
+                    cursor.skip()?;
+                }
+            }
+        }
+        match text {
+            _ if media => self.media_parts = self.media_parts.saturating_add(1),
+            Some(text) => self.text(&text, texts),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &Text, texts: &mut Spans) {
+        self.text_bytes += text.raw_len() as u64;
+        if !self.begun || !self.user_met {
+            texts.push(text);
+        }
+    }
+}
+
+/// A short string's text for comparing, decoded into `decoded` only where it holds escapes.
+fn word_of<'a>(body: &'a [u8], text: &Text, decoded: &'a mut String) -> &'a [u8] {
+    if !text.escaped {
+        return inside(body, &text.span);
+    }
+    decoded.clear();
+    unescape(body, &text.span, LONGEST_WORD, decoded);
+    decoded.as_bytes()
+}

@@ -1,0 +1,265 @@
+//! An incremental reader of the engines' JSON answers and events: any split, any length, a fixed amount of memory.
+//!
+//! Nothing is kept of a value that is not one of [`places`]; values that are passed over are passed over 64 bytes at a
+//! step. It reads as long as it understands, and reads nothing more once it does not. Names and words written with
+//! escapes are recognised up to 64 bytes as written.
+
+mod facts;
+mod places;
+mod token;
+
+pub(crate) use facts::{Choices, EventKind, Facts, Word};
+
+use crate::bits::{InContainer, InString};
+use places::{Field, Place, field_of};
+use token::Token;
+
+/// Deepest nesting of what is read: event, response, usage, details; or event, choices, choice, delta.
+const DEPTH: usize = 4;
+
+/// What is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A whole answer: top-level members and the first choice count.
+    Answer,
+    /// The data of one event: also what `response`, `message` and `delta` wrap.
+    Event,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Ahead of the opening brace.
+    Start,
+    /// In an object, ahead of a name or the closing brace.
+    Member,
+    Name(InString),
+    Colon,
+    Value,
+    /// In an array, ahead of an element or the closing bracket.
+    Element,
+    Text(InString),
+    Scalar,
+    /// In a container of which only matters whether it is empty.
+    Probe,
+    Skip(InContainer),
+    Done,
+    /// Not JSON, or not an object.
+    Lost,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    form: Form,
+    state: State,
+    places: [Place; DEPTH],
+    depth: u8,
+    /// What the value being read is.
+    field: Field,
+    /// Of a name, word or number that began in an earlier part.
+    token: Token,
+    /// Choices begun.
+    choices: u32,
+}
+
+impl Scan {
+    pub(crate) fn new(form: Form) -> Self {
+        Self {
+            form,
+            state: State::Start,
+            places: [Place::Top; DEPTH],
+            depth: 0,
+            field: Field::Nothing,
+            token: Token::default(),
+            choices: 0,
+        }
+    }
+
+    /// The whole object was read.
+    pub(crate) fn done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8], facts: &mut Facts) {
+        let mut at = 0;
+        while let Some(rest @ [first, ..]) = bytes.get(at..) {
+            at += match self.state {
+                State::Name(reader) => self.name(reader, rest),
+                State::Text(reader) => self.text(reader, rest, facts),
+                State::Scalar => self.scalar(rest, facts),
+                State::Skip(reader) => self.skip(reader, rest),
+                State::Done | State::Lost => return,
+                _ if first.is_ascii_whitespace() => 1,
+                _ => self.structure(*first, facts),
+            };
+        }
+    }
+
+    /// One byte between values; how many bytes were taken.
+    fn structure(&mut self, byte: u8, facts: &mut Facts) -> usize {
+        self.state = match (self.state, byte) {
+            (State::Start, b'{') => {
+                self.push(Place::Top);
+                return 1;
+            }
+            // Which of the commas are missing is not this reader's business.
+            (State::Member, b',') => State::Member,
+            (State::Element, b',') => State::Element,
+            (State::Member, b'"') => State::Name(InString::default()),
+            (State::Colon, b':') => State::Value,
+            (State::Member, b'}') | (State::Element, b']') => {
+                self.pop(facts);
+                return 1;
+            }
+            (State::Element, _) => {
+                self.field = Field::Choice;
+                facts.choices = Choices::Some;
+                self.value(byte, facts)
+            }
+            (State::Value, _) => self.value(byte, facts),
+            (State::Probe, _) => {
+                facts.payload |= !matches!(byte, b']' | b'}');
+                self.state = State::Skip(InContainer::new());
+                return 0;
+            }
+            _ => State::Lost,
+        };
+        usize::from(!matches!(self.state, State::Scalar))
+    }
+
+    /// The state inside the value that begins with `byte`.
+    fn value(&mut self, byte: u8, facts: &mut Facts) -> State {
+        match byte {
+            b'"' => State::Text(InString::default()),
+            b'{' | b'[' => {
+                facts.error |= self.field == Field::Error;
+                match self.field.place(byte) {
+                    Some(place) => self.enter(place, facts),
+                    None if matches!(self.field, Field::Payload) => State::Probe,
+                    None => State::Skip(InContainer::new()),
+                }
+            }
+            _ => State::Scalar,
+        }
+    }
+
+    fn enter(&mut self, place: Place, facts: &mut Facts) -> State {
+        match place {
+            Place::Choices => {
+                facts.choices = Choices::Empty;
+                self.choices = 0;
+            }
+            Place::Choice => self.choices = self.choices.saturating_add(1),
+            Place::Usage => facts.begin_usage(),
+            _ => {}
+        }
+        self.push(place);
+        self.state
+    }
+
+    fn push(&mut self, place: Place) {
+        match self.places.get_mut(usize::from(self.depth)) {
+            Some(slot) => {
+                *slot = place;
+                self.depth += 1;
+                self.resume();
+            }
+            None => self.state = State::Skip(InContainer::new()),
+        }
+    }
+
+    fn pop(&mut self, facts: &mut Facts) {
+        if self.place() == Place::Usage {
+            facts.end_usage();
+        }
+        self.depth = self.depth.saturating_sub(1);
+        self.resume();
+    }
+
+    fn place(&self) -> Place {
+        let top = usize::from(self.depth).saturating_sub(1);
+        self.places.get(top).copied().unwrap_or(Place::Top)
+    }
+
+    /// Behind a value: what its container goes on with.
+    fn resume(&mut self) {
+        self.state = match self.place() {
+            _ if self.depth == 0 => State::Done,
+            Place::Choices => State::Element,
+            _ => State::Member,
+        };
+    }
+
+    fn name(&mut self, mut reader: InString, rest: &[u8]) -> usize {
+        let Some(len) = reader.close(rest) else {
+            self.token.push(rest);
+            self.state = State::Name(reader);
+            return rest.len();
+        };
+        let raw = rest.get(..len - 1).unwrap_or_default();
+        let (form, place) = (self.form, self.place());
+        self.field = self.token.finish(raw, reader.escaped, |name| field_of(form, place, name));
+        self.state = State::Colon;
+        len
+    }
+
+    fn text(&mut self, mut reader: InString, rest: &[u8], facts: &mut Facts) -> usize {
+        let closed = reader.close(rest);
+        let raw = closed.map_or(rest, |len| rest.get(..len - 1).unwrap_or_default());
+        match self.field {
+            Field::Payload => facts.payload |= !raw.is_empty(),
+            Field::Delta => facts.delta_text |= !raw.is_empty(),
+            Field::Error => facts.error |= !raw.is_empty(),
+            Field::Finish if self.form == Form::Answer && self.choices > 1 => {}
+            field if field.is_word() => {
+                if closed.is_none() {
+                    self.token.push(raw);
+                } else {
+                    self.token.finish(raw, reader.escaped, |word| facts.word(field, word));
+                }
+            }
+            _ => {}
+        }
+        match closed {
+            Some(_) => self.resume(),
+            None => self.state = State::Text(reader),
+        }
+        closed.unwrap_or(rest.len())
+    }
+
+    fn scalar(&mut self, rest: &[u8], facts: &mut Facts) -> usize {
+        let len = rest.iter().take_while(|byte| in_scalar(**byte)).count();
+        let raw = rest.get(..len).unwrap_or_default();
+        if len == rest.len() {
+            self.token.push(raw);
+            return len;
+        }
+        if len == 0 && self.token.is_empty() {
+            self.state = State::Lost;
+            return 0;
+        }
+        let field = self.field;
+        self.token.finish(raw, false, |number| facts.number(field, number));
+        self.resume();
+        len
+    }
+
+    fn skip(&mut self, mut reader: InContainer, rest: &[u8]) -> usize {
+        match reader.close(rest) {
+            Some(len) => {
+                self.resume();
+                len
+            }
+            None => {
+                self.state = State::Skip(reader);
+                rest.len()
+            }
+        }
+    }
+}
+
+fn in_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+#[cfg(test)]
+mod tests;
