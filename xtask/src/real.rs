@@ -12,7 +12,8 @@ use crate::process::{cargo, run};
 const HELP: &str = "\
 Runs the gateway in front of real engines, driven by real clients, and prints a table of checks.
 
-Usage: cargo xtask real [run] [--allow-missing] [--report] [--only NAME] [--gateway PATH]
+Usage: cargo xtask real [run] [--allow-missing] [--report] [--only NAME] [--keep]
+                        [--direct] [--gateway PATH]
        cargo xtask real install [vllm] [llama] [clients]
        cargo xtask real start|stop vllm|llama PORT
 
@@ -24,6 +25,8 @@ Usage: cargo xtask real [run] [--allow-missing] [--report] [--only NAME] [--gate
   --allow-missing  missing engines are named but do not fail the command
   --report         also writes the table into docs/real-engines.md
   --only NAME      only checks whose name begins with NAME
+  --keep           leave the engines running, for the next run
+  --direct         one vLLM without the gateway: what the clients see of the engine itself
   --gateway PATH   a built gateway; without it `cargo build --release` makes one
 
 SLUICEGATE_REAL names the folder for engines and models (default ~/.cache/sluicegate-real).
@@ -39,7 +42,8 @@ pub(crate) fn command(root: &Path, words: &[&str]) -> Result<()> {
         ["run", rest @ ..] => ("bench/real/drive.py", rest),
         rest => ("bench/real/drive.py", rest),
     };
-    if script.ends_with("drive.py") && !rest.contains(&"--gateway") {
+    let has_gateway = rest.iter().any(|word| matches!(*word, "--gateway" | "--direct"));
+    if script.ends_with("drive.py") && !has_gateway {
         let mut build = cargo(root);
         build.args(["build", "--release", "--locked", "-p", "sluicegate"]);
         run(build)?;

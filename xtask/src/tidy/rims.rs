@@ -33,13 +33,25 @@ const RIMS: &[Rim] = &[
     Rim {
         what: "a new task",
         sequences: &["tokio :: spawn", "task :: spawn", "spawn_local", "spawn_blocking", "JoinSet :: new"],
-        allowed: &[("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas")],
+        allowed: &[
+            (
+                "crates/proxy/src/server.rs",
+                "a task for each connection, and each thread's sweep of idle ones",
+            ),
+            (
+                "crates/proxy/src/control.rs",
+                "a task for each pool's effects, and for each scrape it asks for",
+            ),
+            ("crates/proxy/src/scrape.rs", "hyper drives a scrape's connection in its own task"),
+            ("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas"),
+        ],
         mend: "return a future and let the caller spawn it",
     },
     Rim {
         what: "a new thread",
         sequences: &["thread :: spawn", "thread :: Builder", "thread :: scope"],
         allowed: &[
+            ("crates/proxy/src/server.rs", "the data-plane threads and the one for scrapes"),
             ("crates/app/src/usage_log.rs", "writing usage lines must never block a request"),
             ("crates/app/src/admin.rs", "the admin listener has a runtime of its own"),
         ],
