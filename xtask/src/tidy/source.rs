@@ -60,10 +60,12 @@ impl Repository {
         let (mut rust, mut texts, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
         for path in &paths {
             let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-            if extension != "rs" && !TEXT.contains(&extension) && !path.starts_with(".ci/") {
+            let is_text = TEXT.contains(&extension) || path.starts_with(".ci/");
+            if path.starts_with("fuzz/corpus/") || (extension != "rs" && !is_text) {
                 continue;
             }
-            let text = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+            let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
             if extension != "rs" {
                 texts.push(TextFile { path: path.clone(), text });
                 continue;
