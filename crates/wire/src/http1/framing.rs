@@ -26,20 +26,11 @@ impl<'b> FramingFields<'b> {
     /// same: whoever sends two may reach something that reads only one.
     pub(super) fn note(&mut self, field: Field, value: &'b [u8]) -> Result<(), HeadError> {
         match field {
-            Field::ContentLength => {
-                if self.length.replace(value).is_some() {
-                    return Err(HeadError::Bad("more than one Content-Length"));
-                }
-            }
-            Field::TransferEncoding => {
-                if self.coding.replace(value).is_some() {
-                    return Err(HeadError::Bad("more than one Transfer-Encoding"));
-                }
-            }
-            Field::Connection => self.note_options(value)?,
-            _ => {}
+            Field::ContentLength => once(&mut self.length, value, "more than one Content-Length"),
+            Field::TransferEncoding => once(&mut self.coding, value, "more than one Transfer-Encoding"),
+            Field::Connection => self.note_options(value),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn note_options(&mut self, value: &[u8]) -> Result<(), HeadError> {
@@ -69,6 +60,13 @@ impl<'b> FramingFields<'b> {
     /// Whether the connection may carry another message after this one (RFC 9112 section 9.3).
     pub(super) fn keep_alive(&self, http11: bool) -> bool {
         !self.close && (http11 || self.keep_alive)
+    }
+}
+
+fn once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8], twice: &'static str) -> Result<(), HeadError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(HeadError::Bad(twice)),
     }
 }
 
