@@ -1,0 +1,300 @@
+//! The pool: events in, effects out, one next deadline.
+
+mod check;
+mod reports;
+
+use crate::choose::{Choice, Scope, View};
+use crate::effect::Effect;
+use crate::explain::{self, Explanation};
+use crate::health::Step;
+use crate::ids::{ReplicaId, Serves, Weight};
+use crate::lease::{Hold, Lease, OnAnswer};
+use crate::load::REQUEST;
+use crate::pick::{NoReplica, PickRequest, Picked, Reason};
+use crate::pins::{Lifetimes, PinKind, PinTable};
+use crate::prng::SplitMix64;
+use crate::replica::{Replica, ReplicaSpec};
+use crate::settings::{AffinityMode, PoolSettings};
+use crate::snapshot::{self, PoolSnapshot};
+use crate::time::Time;
+use std::collections::VecDeque;
+
+/// The decision core of one pool. The caller holds it behind one short mutex, calls [`Pool::tick`] at
+/// [`Pool::next_deadline`], and carries out every [`Effect`] after each call.
+///
+/// Time may stand still between calls. Where it steps back the latest moment seen counts. An id that the pool did not
+/// give out is ignored.
+#[derive(Debug)]
+pub struct Pool {
+    settings: PoolSettings,
+    replicas: Vec<Replica>,
+    pins: PinTable,
+    prng: SplitMix64,
+    effects: VecDeque<Effect>,
+    /// The replica that the last choice by load went to.
+    turn: usize,
+    /// The latest moment seen.
+    now: Time,
+    leases: Leases,
+}
+
+/// All leases that are out: the other side of the replicas' books.
+#[derive(Debug, Default)]
+struct Leases {
+    count: u64,
+    weight: u64,
+}
+
+impl Pool {
+    /// An empty pool. The same seed and the same calls give the same choices.
+    #[must_use]
+    pub fn new(settings: PoolSettings, seed: u64) -> Self {
+        let affinity = &settings.affinity;
+        let lifetimes = Lifetimes { session: affinity.session_ttl, prefix: affinity.prefix_ttl };
+        let max_pins = if affinity.mode == AffinityMode::Pins { affinity.max_pins } else { 0 };
+        let mut prng = SplitMix64::new(seed);
+        let pins = PinTable::new(max_pins, lifetimes, prng.next());
+        Self {
+            settings,
+            replicas: Vec::new(),
+            pins,
+            prng,
+            effects: VecDeque::new(),
+            turn: 0,
+            now: Time::ZERO,
+            leases: Leases::default(),
+        }
+    }
+
+    /// Adds a replica: STARTING and due for a scrape at once, or, if it is hosted, LIVE.
+    pub fn add(&mut self, now: Time, spec: ReplicaSpec) -> ReplicaId {
+        let now = self.advance(now);
+        let id = ReplicaId::from_index(self.replicas.len());
+        self.replicas.push(Replica::new(now, spec));
+        self.pins.add_replica();
+        self.start_scrape(now, id);
+        self.check();
+        id
+    }
+
+    /// No new requests; running ones finish, pins are released. It is scraped while requests run there.
+    pub fn drain(&mut self, now: Time, id: ReplicaId) {
+        self.step(now, id, |now, replica, _| replica.health.drain(now, id));
+    }
+
+    /// Ends a drain: the replica is STARTING again (a hosted one LIVE), with its health history, a running cooldown
+    /// included.
+    pub fn undrain(&mut self, now: Time, id: ReplicaId) {
+        self.step(now, id, |now, replica, _| {
+            let step = replica.health.undrain(now, id);
+            if step.transition.is_some() {
+                replica.schedule.at_once(now);
+            }
+            step
+        });
+    }
+
+    /// Sets which models the replica serves from now on.
+    pub fn set_serves(&mut self, id: ReplicaId, serves: Serves) {
+        if let Some(replica) = self.replicas.get_mut(id.index()) {
+            replica.serves = serves;
+        }
+    }
+
+    /// Sets how many requests the replica's engine runs at once, as learned from it.
+    pub fn set_slots(&mut self, id: ReplicaId, slots: Option<u32>) {
+        if let Some(replica) = self.replicas.get_mut(id.index()) {
+            replica.load.set_slots(slots);
+        }
+    }
+
+    /// The five steps of choosing, and the reservation, as one. Allocates nothing.
+    ///
+    /// # Errors
+    /// [`NoReplica`] says why nobody can take the request now.
+    pub fn pick(&mut self, now: Time, request: &PickRequest<'_>) -> Result<Picked, NoReplica> {
+        self.pick_within(now, request, Scope::Anywhere)
+    }
+
+    /// Like [`Pool::pick`], but only among LIVE replicas with nothing waiting and, where slots are known, a free one:
+    /// for the one retry that follows a 429.
+    ///
+    /// # Errors
+    /// [`NoReplica::AllTried`] where no replica has room.
+    pub fn pick_with_room(&mut self, now: Time, request: &PickRequest<'_>) -> Result<Picked, NoReplica> {
+        self.pick_within(now, request, Scope::WithRoom)
+    }
+
+    /// What `pick` would do and why, reserving nothing.
+    #[must_use]
+    pub fn explain(&self, now: Time, request: &PickRequest<'_>) -> Explanation {
+        explain::explain(&self.view(), now.max(self.now), request)
+    }
+
+    /// The first answer byte is on its way to the client: pins are made, renewed or moved. Only a LIVE replica takes
+    /// pins.
+    pub fn answered(&mut self, now: Time, lease: &Lease) {
+        let now = self.advance(now);
+        let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
+        replica.health.answer_begun(now);
+        if replica.health.takes_pins() {
+            for hold in [lease.holds.session, lease.holds.prefix].into_iter().flatten() {
+                self.hold(now, hold, lease.replica);
+            }
+        }
+        self.check();
+    }
+
+    /// Asks for the effects that time alone brings: due scrapes, returns to service, forgiven streaks. Removes a
+    /// bounded number of idle pins.
+    pub fn tick(&mut self, now: Time) {
+        let now = self.advance(now);
+        for index in 0..self.replicas.len() {
+            let id = ReplicaId::from_index(index);
+            let step = self.replicas[index].health.tick(now, id, &self.settings.health);
+            self.apply(now, id, step);
+            self.start_scrape(now, id);
+        }
+        self.pins.sweep(now);
+        self.check();
+    }
+
+    /// When `tick` must be called next. It may be a moment that has passed: then at once.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let replicas = self.replicas.iter().flat_map(|replica| {
+            let scrape = replica.wants_scrapes().then(|| replica.schedule.deadline()).flatten();
+            [scrape, replica.health.deadline(&self.settings.health)]
+        });
+        replicas.chain([self.pins.sweep_due(self.now)]).flatten().min()
+    }
+
+    /// The next thing to do or to record, in the order in which things happened.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// There are effects to be taken with [`Self::poll_effect`].
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    /// The numbers for metrics and the dashboard.
+    #[must_use]
+    pub fn snapshot(&self, now: Time) -> PoolSnapshot {
+        let pins = (self.pins.count(PinKind::Session), self.pins.count(PinKind::Prefix));
+        snapshot::snapshot(&self.view(), now.max(self.now), pins)
+    }
+
+    fn pick_within(
+        &mut self,
+        now: Time,
+        request: &PickRequest<'_>,
+        scope: Scope,
+    ) -> Result<Picked, NoReplica> {
+        let now = self.advance(now);
+        let choice = self.view().choose(now, request, scope)?;
+        let picked = self.reserve(now, request.weight, &choice);
+        self.check();
+        Ok(picked)
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            settings: &self.settings,
+            replicas: &self.replicas,
+            pins: &self.pins,
+            turn: self.turn,
+            roll: self.prng.peek(),
+        }
+    }
+
+    fn reserve(&mut self, now: Time, weight: Weight, choice: &Choice) -> Picked {
+        choice.remove.into_iter().flatten().for_each(|key| self.pins.remove(key));
+        choice.spill.into_iter().for_each(|key| self.pins.spill(key));
+        if choice.reason == Reason::LastResort {
+            self.prng.next();
+        }
+        if choice.takes_turn() {
+            self.turn = choice.replica.index();
+        }
+        let weight = Weight(weight.0.max(REQUEST));
+        let replica = &mut self.replicas[choice.replica.index()];
+        replica.picks += 1;
+        replica.traffic.add(now);
+        let sent_after = replica.load.reserve(weight);
+        self.leases.count += 1;
+        self.leases.weight += weight.0;
+        let lease = Lease {
+            replica: choice.replica,
+            weight,
+            sent_at: now,
+            sent_after,
+            era: replica.health.era(),
+            holds: choice.holds,
+        };
+        Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }
+    }
+
+    fn hold(&mut self, now: Time, hold: Hold, replica: ReplicaId) {
+        let exists = self.pins.is_living(now, hold.key);
+        match hold.on_answer {
+            OnAnswer::Move => self.pins.bind(now, hold.key, replica),
+            OnAnswer::Make | OnAnswer::Renew if !exists => self.pins.bind(now, hold.key, replica),
+            OnAnswer::Renew => self.pins.renew(now, hold.key, replica),
+            OnAnswer::Make => {}
+        }
+    }
+
+    /// One event at one replica: its rule, what follows from it, and a scrape if that became due.
+    fn step(
+        &mut self,
+        now: Time,
+        id: ReplicaId,
+        rule: impl FnOnce(Time, &mut Replica, &PoolSettings) -> Step,
+    ) {
+        let now = self.advance(now);
+        let Some(replica) = self.replicas.get_mut(id.index()) else { return };
+        let step = rule(now, replica, &self.settings);
+        self.apply(now, id, step);
+        self.start_scrape(now, id);
+        self.check();
+    }
+
+    fn apply(&mut self, now: Time, id: ReplicaId, step: Step) {
+        let replica = &mut self.replicas[id.index()];
+        if step.hasten_scrape {
+            replica.schedule.hasten(now, self.settings.health.scrape_interval);
+        }
+        if step.scrape_at_once {
+            replica.schedule.at_once(now);
+        }
+        let takes_pins = replica.health.takes_pins();
+        if let Some(transition) = step.transition {
+            if !takes_pins {
+                self.pins.kill_all(id);
+            }
+            self.effects.push_back(Effect::Transition(transition));
+        }
+        if step.abort {
+            self.effects.push_back(Effect::AbortUnanswered(id));
+        }
+        if step.canary {
+            self.effects.push_back(Effect::Canary(id));
+        }
+    }
+
+    fn start_scrape(&mut self, now: Time, id: ReplicaId) {
+        let replica = &mut self.replicas[id.index()];
+        if replica.wants_scrapes() && replica.schedule.start(now) {
+            replica.load.scrape_started();
+            self.effects.push_back(Effect::Scrape(id));
+        }
+    }
+
+    fn advance(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        self.now
+    }
+}

@@ -1,0 +1,171 @@
+//! An upstream answer's body on its way through: framing removed in place, an observer reading along.
+
+use sluicegate_wire::{AnswerScan, ChunkDecoder, HeadError, Observer, ResponseFraming, StreamKind, Usage};
+
+/// Removes the framing of one answer and watches what comes out.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    decoder: Decoder,
+    pub(crate) watcher: Watcher,
+}
+
+#[derive(Debug)]
+enum Decoder {
+    Length(u64),
+    Chunked(ChunkDecoder),
+    Close,
+}
+
+/// Who reads along.
+#[derive(Debug)]
+pub(crate) enum Watcher {
+    /// An event stream.
+    Stream(Observer),
+    /// Any other readable answer.
+    Whole(Box<AnswerScan>),
+    /// Coded content: passed on unread.
+    Opaque,
+}
+
+/// What one read turned into.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    /// Goes out first: held back by an earlier read.
+    pub(crate) held: Vec<u8>,
+    /// Then this many bytes of the buffer.
+    pub(crate) keep: usize,
+    /// Then this.
+    pub(crate) tail: Vec<u8>,
+    /// The body is complete.
+    pub(crate) done: bool,
+    /// Bytes came after the end: the connection is not to be used again.
+    pub(crate) surplus: bool,
+    /// The first event with content was in it.
+    pub(crate) first_content: bool,
+}
+
+impl Piece {
+    pub(crate) fn len(&self) -> usize {
+        self.held.len() + self.keep + self.tail.len()
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(framing: ResponseFraming, watcher: Watcher) -> Self {
+        let decoder = match framing {
+            ResponseFraming::None => Decoder::Length(0),
+            ResponseFraming::Length(n) => Decoder::Length(n),
+            ResponseFraming::Chunked => Decoder::Chunked(ChunkDecoder::new()),
+            ResponseFraming::Close => Decoder::Close,
+        };
+        Self { decoder, watcher }
+    }
+
+    /// No body byte is to come.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self.decoder, Decoder::Length(0))
+    }
+
+    /// Takes one read. An error: the framing is broken and the answer cut.
+    pub(crate) fn absorb(&mut self, buf: &mut [u8]) -> Result<Piece, HeadError> {
+        let (payload, consumed, done) = match &mut self.decoder {
+            Decoder::Length(left) => {
+                let n = usize::try_from(*left).unwrap_or(usize::MAX).min(buf.len());
+                *left -= n as u64;
+                (n, n, *left == 0)
+            }
+            Decoder::Chunked(chunks) => {
+                let decoded = chunks.decode(buf)?;
+                (decoded.payload, decoded.consumed, decoded.done)
+            }
+            Decoder::Close => (buf.len(), buf.len(), false),
+        };
+        let surplus = done && consumed < buf.len();
+        let mut piece = self.observe(buf.get_mut(..payload).unwrap_or_default());
+        if done {
+            self.finish(&mut piece);
+        }
+        piece.surplus = surplus;
+        Ok(piece)
+    }
+
+    /// The connection has ended. An error: before the answer's end.
+    pub(crate) fn end(&mut self) -> Result<Piece, ()> {
+        if !matches!(self.decoder, Decoder::Close) {
+            return Err(());
+        }
+        let mut piece = Piece::default();
+        self.finish(&mut piece);
+        Ok(piece)
+    }
+
+    /// What an answer that has been cut still held back.
+    pub(crate) fn abandon(&mut self) -> Vec<u8> {
+        match &mut self.watcher {
+            Watcher::Stream(observer) => observer.finish(),
+            Watcher::Whole(_) | Watcher::Opaque => Vec::new(),
+        }
+    }
+
+    /// False for an event stream of a known kind that lacks its own end.
+    pub(crate) fn is_whole(&self, kind: StreamKind) -> bool {
+        match &self.watcher {
+            Watcher::Stream(observer) => kind == StreamKind::Other || observer.ended(),
+            Watcher::Whole(_) | Watcher::Opaque => true,
+        }
+    }
+
+    pub(crate) fn observer(&self) -> Option<&Observer> {
+        match &self.watcher {
+            Watcher::Stream(observer) => Some(observer),
+            Watcher::Whole(_) | Watcher::Opaque => None,
+        }
+    }
+
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        match &self.watcher {
+            Watcher::Stream(observer) => observer.usage(),
+            Watcher::Whole(scan) => scan.usage(),
+            Watcher::Opaque => None,
+        }
+    }
+
+    pub(crate) fn finish_reason(&self) -> Option<&str> {
+        match &self.watcher {
+            Watcher::Stream(observer) => observer.finish_reason(),
+            Watcher::Whole(scan) => scan.finish_reason(),
+            Watcher::Opaque => None,
+        }
+    }
+
+    pub(crate) fn error_type(&self) -> Option<&str> {
+        match &self.watcher {
+            Watcher::Whole(scan) => scan.error_type(),
+            Watcher::Stream(_) | Watcher::Opaque => None,
+        }
+    }
+
+    fn observe(&mut self, payload: &mut [u8]) -> Piece {
+        match &mut self.watcher {
+            Watcher::Stream(observer) => {
+                let pass = observer.feed(payload);
+                Piece {
+                    held: pass.held,
+                    keep: pass.keep,
+                    first_content: pass.first_content,
+                    ..Piece::default()
+                }
+            }
+            Watcher::Whole(scan) => {
+                scan.feed(payload);
+                Piece { keep: payload.len(), ..Piece::default() }
+            }
+            Watcher::Opaque => Piece { keep: payload.len(), ..Piece::default() },
+        }
+    }
+
+    fn finish(&mut self, piece: &mut Piece) {
+        piece.done = true;
+        piece.tail = self.abandon();
+    }
+}

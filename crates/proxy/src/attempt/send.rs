@@ -1,0 +1,130 @@
+//! Connecting to a replica and sending the request to it.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use sluicegate_core::AttemptFailure;
+use sluicegate_wire::{UpstreamHead, write_upstream_head};
+
+use super::{End, Interrupt, Outgoing, Watch};
+use crate::client::Client;
+use crate::clock;
+use crate::record::Record;
+use crate::upstream::Upstream;
+
+/// Opens a connection within the route's connect limit.
+pub(super) async fn connect(
+    client: &mut Client,
+    watch: &Watch<'_>,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+) -> Result<Upstream, End> {
+    let Some(address) = watch.replica.address() else {
+        return Err(End::Failed(AttemptFailure::ConnectFailed, None));
+    };
+    let start = clock::now();
+    let limit = start + out.resolved.route.plan.timeouts.connect;
+    client.timer.set(Some(limit.min(watch.deadline)));
+    let mut connecting = pin!(Upstream::connect(address));
+    let upstream = poll_fn(|cx| {
+        if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
+            return Poll::Ready(result.map_err(|e| End::Failed(connect_failure(&e), None)));
+        }
+        match watch.interrupted(client, cx) {
+            Some(interrupt) => Poll::Ready(Err(interrupt.into())),
+            None if clock::now() >= limit => {
+                Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
+            }
+            None => Poll::Pending,
+        }
+    })
+    .await?;
+    record.connect = Some(clock::now().since(start));
+    Ok(upstream)
+}
+
+/// Sends head and body. False: the connection broke before all was sent (an early answer may still be there).
+pub(super) async fn send(
+    client: &mut Client,
+    watch: &Watch<'_>,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+    upstream: &mut Upstream,
+) -> Result<bool, Interrupt> {
+    if upstream.reused {
+        record.connect = Some(Duration::ZERO);
+    }
+    let head = upstream_head(out, watch);
+    let pieces = out.resolved.edits.slices(&out.body);
+    let mut slices: smallvec::SmallVec<[IoSlice<'_>; 10]> = smallvec::SmallVec::new();
+    slices.push(IoSlice::new(&head));
+    slices.extend(pieces.iter().map(|p| IoSlice::new(p)));
+    let mut left = &mut slices[..];
+    client.timer.set(Some(watch.deadline));
+    poll_fn(|cx| {
+        loop {
+            IoSlice::advance_slices(&mut left, 0);
+            if left.is_empty() {
+                return Poll::Ready(Ok(true));
+            }
+            match upstream.stream.try_write_vectored(left) {
+                Ok(n) => IoSlice::advance_slices(&mut left, n),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    match upstream.stream.poll_write_ready(cx) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(_)) => return Poll::Ready(Ok(false)),
+                        Poll::Pending => match watch.interrupted(client, cx) {
+                            Some(interrupt) => return Poll::Ready(Err(interrupt)),
+                            None => return Poll::Pending,
+                        },
+                    }
+                }
+                Err(_) => return Poll::Ready(Ok(false)),
+            }
+        }
+    })
+    .await
+}
+
+fn upstream_head(out: &Outgoing<'_, '_>, watch: &Watch<'_>) -> Vec<u8> {
+    let url = &watch.replica.url;
+    let mut bearer = String::new();
+    let mut extra: smallvec::SmallVec<[(&str, &str); 2]> =
+        smallvec::smallvec![("x-request-id", out.request_id)];
+    if let Some(credential) = &out.resolved.route.pool.plan().credential {
+        bearer.push_str("Bearer ");
+        bearer.push_str(credential);
+        extra.push(("authorization", &bearer));
+    }
+    let prefixed;
+    let path = if url.prefix.is_empty() {
+        out.path
+    } else {
+        prefixed = format!("{}{}", url.prefix, out.path);
+        &prefixed
+    };
+    let mut head = Vec::with_capacity(512);
+    write_upstream_head(
+        &mut head,
+        out.head,
+        &UpstreamHead {
+            authority: &url.authority,
+            path,
+            extra: &extra,
+            content_length: Some(out.resolved.edits.len(out.body.len())),
+        },
+    );
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+fn connect_failure(error: &io::Error) -> AttemptFailure {
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        AttemptFailure::Refused
+    } else {
+        AttemptFailure::ConnectFailed
+    }
+}

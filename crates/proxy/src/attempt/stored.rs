@@ -1,0 +1,93 @@
+//! A replica's error answer, kept whole until it is known whether another replica does better.
+
+use sluicegate_wire::{
+    AnswerScan, ClientFraming, Dialect, ResponseFraming, StreamError, error_body, parse_response,
+    write_client_head,
+};
+
+/// An error answer: small enough to be held, relayed byte for byte if it comes to that.
+#[derive(Debug)]
+pub(crate) struct StoredAnswer {
+    pub(crate) status: u16,
+    pub(crate) retry_after: Option<u32>,
+    /// The replica's head as received; empty for an answer made from an error event.
+    head: Vec<u8>,
+    body: Vec<u8>,
+    json: bool,
+    pub(crate) error_type: Option<Box<str>>,
+}
+
+impl StoredAnswer {
+    /// From a whole answer. `head` is the replica's head as received, `whole` false where the body did not fit.
+    pub(super) fn from_answer(head: Vec<u8>, body: Vec<u8>, whole: bool) -> Option<Self> {
+        let parsed = parse_response(&head, false).ok()??;
+        let (status, retry_after) = (parsed.status, parsed.retry_after);
+        let json = whole
+            && parsed.headers.iter().any(|h| {
+                h.name.eq_ignore_ascii_case("content-type")
+                    && h.value.to_ascii_lowercase().windows(4).any(|w| w == b"json")
+            });
+        drop(parsed);
+        let mut scan = AnswerScan::new();
+        scan.feed(&body);
+        let error_type = scan.error_type().map(Into::into);
+        Some(Self { status, retry_after, json, error_type, head, body })
+    }
+
+    /// From an error event that came first in a stream: a real answer with its code. `held` is the event as sent.
+    pub(super) fn from_event(error: &StreamError, held: &[u8], dialect: Dialect) -> Self {
+        let body = data_line(held).unwrap_or_else(|| {
+            error_body(dialect, error.code, "upstream_error", None, "the replica refused the stream")
+        });
+        Self {
+            status: error.code,
+            retry_after: None,
+            head: Vec::new(),
+            body,
+            json: true,
+            error_type: Some(error.kind.as_str().into()),
+        }
+    }
+
+    /// It can be shown to a client as it is: JSON, and not empty.
+    pub(crate) fn is_relayable(&self) -> bool {
+        self.json && self.body.trim_ascii_start().starts_with(b"{")
+    }
+
+    /// Body bytes.
+    pub(crate) fn body_len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// The whole answer for the client.
+    pub(crate) fn to_bytes(&self, http11: bool, keep_alive: bool, request_id: &str) -> Vec<u8> {
+        let framing = ClientFraming::Length(self.body.len() as u64);
+        let made = format!(
+            "HTTP/1.1 {} Error\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",
+            self.status
+        );
+        let head = if self.head.is_empty() { made.as_bytes() } else { &self.head };
+        let mut bytes = Vec::with_capacity(head.len() + self.body.len() + 64);
+        if let Ok(Some(mut parsed)) = parse_response(head, false) {
+            parsed.framing = ResponseFraming::Length(self.body.len() as u64);
+            write_client_head(
+                &mut bytes,
+                &parsed,
+                framing,
+                http11,
+                keep_alive,
+                &[("x-request-id", request_id)],
+            );
+        }
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+}
+
+/// The JSON of the first `data:` line.
+fn data_line(event: &[u8]) -> Option<Vec<u8>> {
+    event.split(|&b| b == b'\n' || b == b'\r').find_map(|line| {
+        let data = line.strip_prefix(b"data:")?.trim_ascii();
+        data.starts_with(b"{").then(|| data.to_vec())
+    })
+}

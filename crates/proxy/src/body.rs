@@ -1,0 +1,102 @@
+//! Reading a request's body whole, up to `max_body`.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use sluicegate_wire::{ChunkDecoder, RequestFraming, RequestHead};
+
+use crate::attempt::NoAnswer;
+use crate::buffers::{Body, with_scratch};
+use crate::client::{Client, ClientEnd};
+use crate::clock;
+use crate::plan::ListenPlan;
+use crate::refusal::Refusal;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Reads the body that `head` announces.
+pub(crate) async fn read(
+    plan: &ListenPlan,
+    client: &mut Client,
+    head: &RequestHead<'_>,
+) -> Result<Body, NoAnswer> {
+    let length = match head.framing {
+        RequestFraming::None => return Ok(Body::default()),
+        RequestFraming::Length(n) => Some(n),
+        RequestFraming::Chunked => None,
+    };
+    if length.is_some_and(|n| n > plan.max_body as u64) {
+        return Err(Refusal::TooLarge(plan.max_body).into());
+    }
+    if head.expect_continue && client.inbox.is_empty() && length != Some(0) {
+        client.write_all(CONTINUE, plan.write_idle_timeout).await.map_err(ended)?;
+    }
+    match length {
+        // Bounded by `max_body` above, so the conversion cannot fail.
+        Some(n) => read_length(plan, client, usize::try_from(n).unwrap_or(plan.max_body)).await,
+        None => read_chunked(plan, client).await,
+    }
+}
+
+async fn read_length(plan: &ListenPlan, client: &mut Client, length: usize) -> Result<Body, NoAnswer> {
+    let mut body = Body::with_room(length);
+    let early = client.inbox.len().min(length);
+    body.extend(client.inbox.get(..early).unwrap_or_default());
+    client.consume(early);
+    client.fill(&mut body, length - early, plan.body_idle_timeout).await.map_err(ended)?;
+    Ok(body)
+}
+
+async fn read_chunked(plan: &ListenPlan, client: &mut Client) -> Result<Body, NoAnswer> {
+    let mut chunks = ChunkDecoder::new();
+    let mut body = Body::default();
+    let mut early = std::mem::take(&mut client.inbox);
+    if take_chunks(&mut chunks, &mut early, &mut body, client, plan.max_body)? {
+        return Ok(body);
+    }
+    drop(early);
+    loop {
+        let deadline = clock::now() + plan.body_idle_timeout;
+        client.timer.set(Some(deadline));
+        let done = poll_fn(|cx| {
+            with_scratch(|buf| match client.poll_read(cx, buf) {
+                Poll::Ready(Ok(n)) if n > 0 => {
+                    Poll::Ready(take_chunks(&mut chunks, &mut buf[..n], &mut body, client, plan.max_body))
+                }
+                Poll::Ready(_) => Poll::Ready(Err(NoAnswer::ClientGone)),
+                Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(Refusal::BodyTimeout.into())),
+                Poll::Pending => Poll::Pending,
+            })
+        })
+        .await?;
+        if done {
+            return Ok(body);
+        }
+    }
+}
+
+/// Decodes one read. True: the body is complete, and what follows it is in the client's inbox.
+fn take_chunks(
+    chunks: &mut ChunkDecoder,
+    buf: &mut [u8],
+    body: &mut Body,
+    client: &mut Client,
+    max: usize,
+) -> Result<bool, NoAnswer> {
+    let decoded = chunks.decode(buf).map_err(Refusal::BadChunk)?;
+    if body.len() + decoded.payload > max {
+        return Err(Refusal::TooLarge(max).into());
+    }
+    body.extend(buf.get(..decoded.payload).unwrap_or_default());
+    if decoded.done {
+        client.inbox.extend_from_slice(buf.get(decoded.consumed..).unwrap_or_default());
+    }
+    Ok(decoded.done)
+}
+
+fn ended(end: ClientEnd) -> NoAnswer {
+    match end {
+        ClientEnd::Gone => NoAnswer::ClientGone,
+        ClientEnd::Timeout => Refusal::BodyTimeout.into(),
+    }
+}

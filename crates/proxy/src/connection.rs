@@ -1,0 +1,170 @@
+//! One client connection: heads are read, requests served one after the other, then it is closed so that the
+//! client sees its last answer.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use memchr::memmem;
+use sluicegate_core::Time;
+use sluicegate_wire::{Dialect, HeadError, MAX_HEAD};
+use tokio::net::TcpStream;
+
+use crate::buffers::with_scratch;
+use crate::client::Client;
+use crate::clock;
+use crate::gateway::Gateway;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::request::{self, After, Manner};
+use crate::request_id;
+use crate::respond;
+
+/// How long a kept connection may wait for its next request.
+const IDLE_KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// First read of a request: its head, and a small body with it. A large body is better read where it will stay.
+const FIRST_READ: usize = 8 * 1024;
+/// After an answer that leaves the request's body unread, this much of it is read and dropped: closing at once
+/// would reset the connection, and the reset could overtake the answer.
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+/// And for this long.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// What reading a head came to.
+enum Head {
+    Whole(Vec<u8>),
+    Refused(Refusal),
+    /// The client closed, or sent nothing in time.
+    End,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn run(gateway: Arc<Gateway>, stream: TcpStream) {
+    let mut client = Client::new(stream, gateway.plan.listen.serve_half_closed).await;
+    let mut idle = gateway.plan.listen.head_timeout;
+    loop {
+        match read_head(&gateway, &mut client, idle).await {
+            Head::Whole(head) => {
+                if request::serve(&gateway, &mut client, head).await == After::Close {
+                    break;
+                }
+            }
+            Head::Refused(refusal) => {
+                gateway.counters.refused_heads.fetch_add(1, Ordering::Relaxed);
+                refuse(&gateway, &mut client, &refusal).await;
+                break;
+            }
+            Head::End => return,
+        }
+        idle = IDLE_KEEP_ALIVE;
+    }
+    linger(&mut client).await;
+}
+
+/// Reads up to the end of a head. What follows it stays in the client's inbox.
+async fn read_head(gateway: &Gateway, client: &mut Client, idle: Duration) -> Head {
+    let mut deadline = clock::now() + idle;
+    let mut begun = false;
+    client.timer.set(Some(deadline));
+    loop {
+        skip_blank_lines(&mut client.inbox);
+        if let Some(head) = take_head(&mut client.inbox) {
+            return Head::Whole(head);
+        }
+        if client.inbox.len() > MAX_HEAD {
+            return Head::Refused(Refusal::BadHead(HeadError::TooLarge));
+        }
+        if !begun && !client.inbox.is_empty() {
+            begun = true;
+            deadline = clock::now() + gateway.plan.listen.head_timeout;
+            client.timer.set(Some(deadline));
+        }
+        match poll_fn(|cx| poll_head(gateway, client, cx, deadline, begun)).await {
+            Ok(Some(head)) => return Head::Whole(head),
+            Ok(None) => {}
+            Err(Some(refusal)) => return Head::Refused(refusal),
+            Err(None) => return Head::End,
+        }
+    }
+}
+
+/// One read. The usual case, a head that comes whole, does not pass through the inbox.
+fn poll_head(
+    gateway: &Gateway,
+    client: &mut Client,
+    cx: &mut std::task::Context<'_>,
+    deadline: Time,
+    begun: bool,
+) -> Poll<Result<Option<Vec<u8>>, Option<Refusal>>> {
+    with_scratch(|buf| match client.poll_read(cx, &mut buf[..FIRST_READ]) {
+        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(None)),
+        Poll::Ready(Ok(n)) => {
+            let read = &buf[..n];
+            let end = head_end(read).filter(|_| client.inbox.is_empty() && !read.starts_with(b"\r\n"));
+            let (head, rest) = end.map_or((None, read), |end| (Some(read[..end].to_vec()), &read[end..]));
+            client.inbox.extend_from_slice(rest);
+            Poll::Ready(Ok(head))
+        }
+        Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(begun.then_some(Refusal::HeadTimeout))),
+        // An idle connection is of no use to a gateway that is about to stop.
+        Poll::Pending if !begun && gateway.is_draining() => Poll::Ready(Err(None)),
+        Poll::Pending => Poll::Pending,
+    })
+}
+
+fn take_head(inbox: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let end = head_end(inbox)?;
+    let rest = inbox.split_off(end);
+    Some(std::mem::replace(inbox, rest))
+}
+
+fn head_end(bytes: &[u8]) -> Option<usize> {
+    memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// RFC 9112 2.2: a server should ignore empty lines before a request line.
+fn skip_blank_lines(inbox: &mut Vec<u8>) {
+    let blank = inbox.chunks_exact(2).take_while(|pair| pair == b"\r\n").count() * 2;
+    if blank > 0 {
+        inbox.drain(..blank);
+    }
+}
+
+/// A head that could not even be read has a usage line too.
+async fn refuse(gateway: &Arc<Gateway>, client: &mut Client, refusal: &Refusal) {
+    let mut record = Record::new(gateway);
+    record.request_id = request_id::make();
+    let manner = Manner { dialect: Dialect::OpenAi, http11: true, keep_alive: false, head_only: false };
+    respond::refuse(client, &manner, refusal, &mut record, gateway.plan.listen.write_idle_timeout).await;
+}
+
+/// Ends the sending side, then drops what the client still sends, for a bounded time and amount.
+async fn linger(client: &mut Client) {
+    let socket = socket2::SockRef::from(&client.stream);
+    if client.reset {
+        let _ = socket.set_linger(Some(Duration::ZERO));
+        return;
+    }
+    if socket.shutdown(std::net::Shutdown::Write).is_err() {
+        return;
+    }
+    let deadline = clock::now() + LINGER_TIME;
+    client.timer.set(Some(deadline));
+    let mut left = LINGER_BYTES;
+    poll_fn(|cx| {
+        with_scratch(|buf| {
+            while left > 0 {
+                match client.poll_read(cx, buf) {
+                    Poll::Ready(Ok(n)) if n > 0 => left = left.saturating_sub(n),
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending if clock::now() >= deadline => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(())
+        })
+    })
+    .await;
+}

@@ -1,0 +1,225 @@
+//! The gateway's shared state, and what the rest of the program may ask of it.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use httparse::Header;
+use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, Serves, Session};
+use sluicegate_wire::endpoint;
+
+use crate::plan::{Plan, RoutesPlan};
+use crate::pool::Pool;
+use crate::refusal::Refusal;
+use crate::resolve::resolve;
+use crate::route::{Route, Routes};
+use crate::server::{self, Running};
+use crate::usage::UsageSink;
+
+/// State that every thread of the gateway shares.
+pub struct Gateway {
+    pub(crate) plan: Plan,
+    pub(crate) pools: Vec<Arc<Pool>>,
+    pub(crate) routes: ArcSwap<Routes>,
+    pub(crate) sink: Arc<dyn UsageSink>,
+    pub(crate) counters: Counters,
+    draining: AtomicBool,
+    /// Raised when waiting connections must look around: a replica died, a drain began.
+    wake_epoch: AtomicU64,
+    learned: Mutex<Learned>,
+}
+
+/// Counted by the data plane.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) open_connections: AtomicU64,
+    pub(crate) open_requests: AtomicU64,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) refused_heads: AtomicU64,
+}
+
+/// Numbers read at a glance. The first two are 0 on an idle gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Client connections that are open.
+    pub open_connections: u64,
+    /// Requests that have not ended.
+    pub open_requests: u64,
+    /// Client connections accepted so far.
+    pub accepted_total: u64,
+    /// Requests refused so far because their head could not be read.
+    pub refused_heads_total: u64,
+}
+
+/// What would be done with a request now.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// Public model name of the route.
+    pub route: Arc<str>,
+    /// Pool it leads to.
+    pub pool: Arc<str>,
+    /// Hash of the session key, if one was found.
+    pub session: Option<u64>,
+    /// Hash of the prefix key, if there is a system prompt.
+    pub prefix: Option<u64>,
+    /// Estimated prompt tokens.
+    pub estimated_prompt_tokens: u64,
+    /// The choice, the candidates and the numbers seen.
+    pub explanation: Explanation,
+}
+
+/// Models that the engines told of, and which replicas serve them.
+#[derive(Debug, Default)]
+struct Learned {
+    ids: HashMap<Arc<str>, ModelId>,
+    by_replica: HashMap<ReplicaId, Vec<Arc<str>>>,
+}
+
+impl Gateway {
+    /// Binds the listener and starts the data-plane threads and the control thread. Returns when connections are
+    /// accepted.
+    ///
+    /// # Errors
+    /// The listener's address cannot be bound, or a thread cannot be started.
+    pub fn start(plan: Plan, sink: Arc<dyn UsageSink>) -> io::Result<Running> {
+        let learning = matches!(plan.routes, RoutesPlan::AskEngines(_));
+        let serves = if learning { Serves::Only(Vec::new()) } else { Serves::All };
+        let pools: Vec<_> = plan.pools.iter().zip(1..).map(|(p, seed)| Pool::new(p, &serves, seed)).collect();
+        let routes = match &plan.routes {
+            RoutesPlan::AskEngines(_) => Vec::new(),
+            RoutesPlan::Fixed(routes) => routes
+                .iter()
+                .filter_map(|r| Some(Route::new(r.clone(), Arc::clone(pools.get(r.pool)?), None)))
+                .collect(),
+        };
+        server::start(Self {
+            plan,
+            pools,
+            routes: ArcSwap::from_pointee(Routes::new(routes)),
+            sink,
+            counters: Counters::default(),
+            draining: AtomicBool::new(false),
+            wake_epoch: AtomicU64::new(0),
+            learned: Mutex::default(),
+        })
+    }
+
+    /// The pools, in the order of the plan.
+    #[must_use]
+    pub fn pools(&self) -> &[Arc<Pool>] {
+        &self.pools
+    }
+
+    /// Public model names now routed, sorted: configured, or learned from the engines.
+    #[must_use]
+    pub fn models(&self) -> Vec<Arc<str>> {
+        self.routes.load().models().to_vec()
+    }
+
+    /// Every pool has a replica that can take a request, some model is routed, and no shutdown was asked for.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        let serves = |pool: &Arc<Pool>| {
+            pool.snapshot().replicas.iter().any(|r| matches!(r.health, Health::Live | Health::Probing))
+        };
+        !self.is_draining() && !self.routes.load().models().is_empty() && self.pools.iter().all(serves)
+    }
+
+    /// Numbers of the data plane, now.
+    #[must_use]
+    pub fn gauges(&self) -> Gauges {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        Gauges {
+            open_connections: read(&self.counters.open_connections),
+            open_requests: read(&self.counters.open_requests),
+            accepted_total: read(&self.counters.accepted),
+            refused_heads_total: read(&self.counters.refused_heads),
+        }
+    }
+
+    /// What the gateway would do with this request now. Nothing is reserved, nothing recorded.
+    ///
+    /// # Errors
+    /// The refusal that the request would get before a replica is chosen.
+    pub fn explain(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Explained, Refusal> {
+        let (endpoint, _) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
+        let headers: Vec<_> =
+            headers.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
+        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, None)?;
+        let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
+        Ok(Explained {
+            route: resolved.route.plan.model.clone(),
+            pool: resolved.route.pool.name().clone(),
+            session: resolved.session.map(|s| match s {
+                Session::Explicit(hash) | Session::Conversation { hash, .. } => hash,
+            }),
+            prefix: resolved.prefix,
+            estimated_prompt_tokens: resolved.tokens,
+            explanation,
+        })
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.wake_everyone();
+    }
+
+    /// Makes every waiting connection look around at the next sweep.
+    pub(crate) fn wake_everyone(&self) {
+        self.wake_epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wake_epoch(&self) -> u64 {
+        self.wake_epoch.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what a replica says it serves. Only where the configuration names no routes.
+    pub(crate) fn learn_models(&self, pool: &Arc<Pool>, replica: ReplicaId, models: &[Arc<str>]) {
+        let RoutesPlan::AskEngines(template) = &self.plan.routes else { return };
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.by_replica.get(&replica).is_some_and(|known| known == models) {
+            return;
+        }
+        let url = pool.replica(replica).map(|r| r.url.text.clone()).unwrap_or_default();
+        tracing::info!(replica = %url, models = %models.join(", "), "replica serves");
+        learned.by_replica.insert(replica, models.to_vec());
+        let mut ids = Vec::new();
+        for model in models {
+            let next = ModelId(u32::try_from(learned.ids.len()).unwrap_or(u32::MAX));
+            ids.push(*learned.ids.entry(model.clone()).or_insert(next));
+        }
+        pool.with_core(|core, _| core.set_serves(replica, Serves::Only(ids)));
+        let old = self.routes.load();
+        let mut names: Vec<_> = learned.by_replica.values().flatten().cloned().collect();
+        names.sort();
+        names.dedup();
+        let routes = names.into_iter().map(|name| {
+            // A route that stays keeps what it has learned and its retry budget.
+            old.get(&name).cloned().unwrap_or_else(|| {
+                let mut plan = (**template).clone();
+                let id = learned.ids.get(&name).copied();
+                plan.model = name;
+                Route::new(plan, Arc::clone(pool), id)
+            })
+        });
+        self.routes.store(Arc::new(Routes::new(routes.collect())));
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}

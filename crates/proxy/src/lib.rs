@@ -1,0 +1,35 @@
+//! The data plane: sockets, connections, phases, leases, relay, scrapes. The only reader of the clock and the only
+//! spawner of tasks on the way of a request. Start reading at `request.rs`.
+
+mod answer;
+mod attempt;
+mod body;
+mod buffers;
+mod client;
+mod clock;
+mod connection;
+mod control;
+mod gateway;
+mod local;
+pub mod plan;
+mod pool;
+mod record;
+mod refusal;
+mod relay;
+mod request;
+mod request_id;
+mod resolve;
+mod respond;
+mod route;
+mod scrape;
+mod server;
+mod timer;
+mod upstream;
+pub mod usage;
+
+pub use gateway::{Explained, Gateway, Gauges};
+pub use plan::Plan;
+pub use pool::Pool;
+pub use refusal::Refusal;
+pub use server::Running;
+pub use usage::{Outcome, UsageLine, UsageSink, UsageSource};

@@ -1,0 +1,54 @@
+//! What the gateway answers itself: the list of its models.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::refusal::Refusal;
+use crate::route::Route;
+
+/// `GET /v1/models`.
+pub(crate) fn models(gateway: &Gateway) -> Vec<u8> {
+    let routes = gateway.routes.load();
+    let data: Vec<Value> =
+        routes.models().iter().filter_map(|name| routes.get(name)).map(|r| view(r)).collect();
+    json!({ "object": "list", "data": data }).to_string().into_bytes()
+}
+
+/// `GET /v1/models/{id}`.
+pub(crate) fn model(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Refusal> {
+    let path = path.split('?').next().unwrap_or_default();
+    let name = percent_decode(path.strip_prefix("/v1/models/").unwrap_or_default());
+    let routes = gateway.routes.load();
+    match routes.get(&name) {
+        Some(route) => Ok(view(route).to_string().into_bytes()),
+        None => Err(Refusal::UnknownModel { asked: name.chars().take(100).collect(), hint: Box::default() }),
+    }
+}
+
+fn view(route: &Route) -> Value {
+    // The shortest context of its replicas: a prompt must fit wherever it goes.
+    let context =
+        route.pool.replicas().iter().map(|r| r.context.load(Ordering::Relaxed)).filter(|&c| c > 0).min();
+    let mut view =
+        json!({ "id": &*route.plan.model, "object": "model", "created": 0, "owned_by": "sluicegate" });
+    if let (Some(context), Some(object)) = (context, view.as_object_mut()) {
+        object.insert("max_model_len".into(), context.into());
+    }
+    view
+}
+
+fn percent_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while let Some(&b) = bytes.get(i) {
+        let coded = (b == b'%')
+            .then(|| text.get(i + 1..i + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()))
+            .flatten();
+        out.push(coded.unwrap_or(b));
+        i += if coded.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,216 @@
+//! The validated configuration as the data plane reads it: immutable, shared, resolved once.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate_core::{PoolSettings, RetrySettings};
+
+/// Everything that [`crate::Gateway::start`] needs to know.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Name of this gateway in usage lines.
+    pub gateway_id: Arc<str>,
+    /// The client side.
+    pub listen: ListenPlan,
+    /// The pools, each at least one replica.
+    pub pools: Vec<PoolPlan>,
+    /// The routes of the configuration file, or none where the models are asked from the engines.
+    pub routes: RoutesPlan,
+}
+
+/// The listener and the limits of client connections.
+#[derive(Debug, Clone)]
+pub struct ListenPlan {
+    /// Address to bind; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Data-plane threads, at least 1.
+    pub threads: usize,
+    /// Open client connections over all threads; further ones wait in the listen backlog.
+    pub max_connections: usize,
+    /// Largest request body in bytes.
+    pub max_body: usize,
+    /// From a request's first byte (or the connection's start) to the end of its head.
+    pub head_timeout: Duration,
+    /// Without progress while a request body is read.
+    pub body_idle_timeout: Duration,
+    /// Without progress while the client does not read its answer.
+    pub write_idle_timeout: Duration,
+    /// How long running requests may go on after a shutdown was asked for.
+    pub drain_timeout: Duration,
+    /// True: a client that shut down its sending side is still served.
+    pub serve_half_closed: bool,
+}
+
+/// Where the routes come from.
+#[derive(Debug, Clone)]
+pub enum RoutesPlan {
+    /// Named in the configuration.
+    Fixed(Vec<RoutePlan>),
+    /// Every model that the replicas of pool 0 say they serve is a route of its own, made from this template
+    /// (its names are ignored).
+    AskEngines(Box<RoutePlan>),
+}
+
+/// One public model name.
+#[derive(Debug, Clone)]
+pub struct RoutePlan {
+    /// The public model name.
+    pub model: Arc<str>,
+    /// Further names of it.
+    pub aliases: Vec<Arc<str>>,
+    /// Index into [`Plan::pools`].
+    pub pool: usize,
+    /// The engine's name of the model, where it differs from what the client asked for.
+    pub upstream_model: Option<Arc<str>>,
+    /// Ordered chain of session key sources; the first match wins.
+    pub session_keys: Vec<SessionSource>,
+    /// Bytes of decoded system prompt that the prefix key reads.
+    pub prefix_chars: usize,
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// Retries before the first byte.
+    pub retry: RetrySettings,
+    /// Most bytes of an answer held back before its first complete event.
+    pub hold_limit: usize,
+}
+
+/// One source of a session key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionSource {
+    /// A request header, name in lower case.
+    Header(Box<str>),
+    /// A top-level string member of the body.
+    Body(Box<str>),
+    /// `auto:conversation`: the talk's own first words.
+    Conversation,
+}
+
+/// Time limits of one route.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// To connect to a replica.
+    pub connect: Duration,
+    /// Between bytes of a stream, after its first.
+    pub stream_silence: Duration,
+    /// The whole request, from its head to its last byte.
+    pub total: Duration,
+}
+
+/// One pool of replicas.
+#[derive(Debug, Clone)]
+pub struct PoolPlan {
+    /// Name in usage lines and metrics.
+    pub name: Arc<str>,
+    /// Base URLs.
+    pub replicas: Vec<ReplicaUrl>,
+    /// Decision settings: health, affinity, load.
+    pub settings: PoolSettings,
+    /// Time limit of one scrape.
+    pub scrape_timeout: Duration,
+    /// Ask streams for usage and take the extra event out again.
+    pub usage_injection: bool,
+    /// Sent to the replicas as a bearer token, scrapes included.
+    pub credential: Option<Arc<str>>,
+}
+
+/// A parsed `http://host[:port][/prefix]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ReplicaUrl {
+    /// Host name or address (no brackets).
+    pub host: Arc<str>,
+    /// Port, 80 where the URL has none.
+    pub port: u16,
+    /// `Host` field: host[:port] as in the URL.
+    pub authority: Arc<str>,
+    /// Path prefix without a trailing slash; usually empty.
+    pub prefix: Arc<str>,
+    /// The URL as given, without a trailing slash: the replica's name.
+    pub text: Arc<str>,
+}
+
+/// Why a replica URL was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// No scheme or an unknown one.
+    #[error("a replica URL starts with http:// (for example http://10.0.0.11:8000)")]
+    Scheme,
+    /// TLS towards replicas comes with hosted targets.
+    #[error("https:// replicas are not supported yet; use http://")]
+    NotYetTls,
+    /// Empty host, user info, bad port or the like.
+    #[error("the host or port cannot be read")]
+    Host,
+    /// A query or fragment.
+    #[error("a replica URL has no query or fragment")]
+    Tail,
+}
+
+impl std::str::FromStr for ReplicaUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let text = text.trim_end_matches('/');
+        let rest = match text.split_once("://") {
+            Some((s, rest)) if s.eq_ignore_ascii_case("http") => rest,
+            Some((s, _)) if s.eq_ignore_ascii_case("https") => return Err(UrlError::NotYetTls),
+            _ => return Err(UrlError::Scheme),
+        };
+        if rest.contains(['?', '#']) {
+            return Err(UrlError::Tail);
+        }
+        let (authority, prefix) = match rest.find('/') {
+            Some(i) => rest.split_at(i),
+            None => (rest, ""),
+        };
+        let parsed: http::uri::Authority = authority.parse().map_err(|_| UrlError::Host)?;
+        if parsed.host().is_empty() || authority.contains('@') || prefix.contains([' ', '\r', '\n']) {
+            return Err(UrlError::Host);
+        }
+        if authority.len() > parsed.host().len() && parsed.port_u16().is_none() {
+            return Err(UrlError::Host);
+        }
+        Ok(Self {
+            host: parsed.host().trim_start_matches('[').trim_end_matches(']').into(),
+            port: parsed.port_u16().unwrap_or(80),
+            authority: authority.into(),
+            prefix: prefix.into(),
+            text: text.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replica_urls_are_taken_apart() {
+        for (text, host, port, prefix) in [
+            ("http://10.0.0.11:8000", "10.0.0.11", 8000, ""),
+            ("http://10.0.0.11:8000/", "10.0.0.11", 8000, ""),
+            ("http://engine", "engine", 80, ""),
+            ("HTTP://[::1]:9/a/b/", "::1", 9, "/a/b"),
+        ] {
+            let url: ReplicaUrl = text.parse().unwrap();
+            assert_eq!((&*url.host, url.port, &*url.prefix), (host, port, prefix), "{text}");
+        }
+    }
+
+    #[test]
+    fn odd_replica_urls_are_refused() {
+        for (text, error) in [
+            ("10.0.0.11:8000", UrlError::Scheme),
+            ("ftp://x", UrlError::Scheme),
+            ("https://x", UrlError::NotYetTls),
+            ("http://", UrlError::Host),
+            ("http://:80", UrlError::Host),
+            ("http://u:p@x", UrlError::Host),
+            ("http://x:99999", UrlError::Host),
+            ("http://x:", UrlError::Host),
+            ("http://x?a", UrlError::Tail),
+        ] {
+            assert_eq!(text.parse::<ReplicaUrl>(), Err(error), "{text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One request's record: filled along its way, written as one usage line when it is dropped, whatever ended it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use std::time::Duration;
+
+use sluicegate_core::{Reason, Time};
+use sluicegate_wire::{Endpoint, Usage};
+
+use crate::clock;
+use crate::gateway::Gateway;
+use crate::pool::Replica;
+use crate::route::Route;
+use crate::usage::{Outcome, UsageLine, UsageSource};
+
+/// Longest model name that reaches a usage line.
+const MODEL_MAX: usize = 256;
+
+/// What is known of a request so far.
+pub(crate) struct Record {
+    gateway: Arc<Gateway>,
+    pub(crate) start: Time,
+    wall: SystemTime,
+    pub(crate) request_id: Box<str>,
+    asked: Option<Box<str>>,
+    pub(crate) route: Option<Arc<Route>>,
+    replica: Option<Arc<Replica>>,
+    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) stream: bool,
+    pub(crate) status: Option<u16>,
+    outcome: Outcome,
+    error_type: Option<Cow<'static, str>>,
+    reason: Option<Reason>,
+    spilled: bool,
+    pub(crate) attempts: u32,
+    pub(crate) connect: Option<Duration>,
+    /// When the request was complete: the TTFT clock starts.
+    complete: Time,
+    first_content: Option<Time>,
+    bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    text_bytes: u64,
+    media_parts: u32,
+    usage: Option<Usage>,
+    source: UsageSource,
+    finish_reason: Option<Box<str>>,
+    pub(crate) events: Option<u64>,
+}
+
+impl Record {
+    pub(crate) fn new(gateway: &Arc<Gateway>) -> Self {
+        gateway.counters.open_requests.fetch_add(1, Ordering::Relaxed);
+        let start = clock::now();
+        Self {
+            gateway: Arc::clone(gateway),
+            start,
+            wall: clock::wall(),
+            request_id: Box::default(),
+            asked: None,
+            route: None,
+            replica: None,
+            endpoint: None,
+            stream: false,
+            status: None,
+            // What a request is that nobody ended: its task was cut by the end of a drain, or by a panic.
+            outcome: Outcome::TimeoutTotal,
+            error_type: Some(Cow::Borrowed("gateway_stopped")),
+            reason: None,
+            spilled: false,
+            attempts: 0,
+            connect: None,
+            complete: start,
+            first_content: None,
+            bytes_in: 0,
+            bytes_out: 0,
+            text_bytes: 0,
+            media_parts: 0,
+            usage: None,
+            source: UsageSource::None,
+            finish_reason: None,
+            events: None,
+        }
+    }
+
+    /// The whole request has been read.
+    pub(crate) fn body_read(&mut self, bytes: usize) {
+        self.bytes_in = bytes as u64;
+        self.complete = clock::now();
+    }
+
+    /// The model as asked, cut at a character boundary.
+    pub(crate) fn asked(&mut self, model: &str) {
+        let mut end = model.len().min(MODEL_MAX);
+        while !model.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.asked = Some(model.get(..end).unwrap_or_default().into());
+    }
+
+    pub(crate) fn prompt(&mut self, text_bytes: u64, media_parts: u32) {
+        self.text_bytes = text_bytes;
+        self.media_parts = media_parts;
+    }
+
+    pub(crate) fn chosen(&mut self, replica: &Arc<Replica>, reason: Reason, spilled: bool) {
+        self.replica = Some(Arc::clone(replica));
+        self.reason = Some(reason);
+        self.spilled |= spilled;
+        self.attempts += 1;
+        self.connect = None;
+    }
+
+    pub(crate) fn first_content(&mut self, now: Time) {
+        self.first_content.get_or_insert(now);
+    }
+
+    pub(crate) fn finished(&mut self, reason: Option<&str>) {
+        self.finish_reason = reason.map(Into::into);
+    }
+
+    /// Counts the engine reported, or an estimate from `content_events` of an answer that broke off.
+    pub(crate) fn tokens(&mut self, reported: Option<Usage>, content_events: u64) {
+        if let Some(usage) = reported {
+            self.usage = Some(usage);
+            self.source = UsageSource::Engine;
+            if let Some(route) = &self.route
+                && self.media_parts == 0
+            {
+                route.learn(self.text_bytes, usage.prompt_tokens);
+            }
+        } else if self.stream && content_events > 0 {
+            let prompt =
+                self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
+            self.usage = Some(Usage {
+                prompt_tokens: prompt,
+                cached_tokens: None,
+                completion_tokens: content_events,
+                reasoning_tokens: None,
+            });
+            self.source = UsageSource::Estimated;
+        }
+    }
+
+    pub(crate) fn ended(&mut self, outcome: Outcome, error_type: Option<Cow<'static, str>>) {
+        self.outcome = outcome;
+        self.error_type = error_type;
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let now = clock::now();
+        let affinity = match self.reason {
+            Some(Reason::AffinitySession) => Some("session"),
+            Some(Reason::AffinityPrefix) => Some("prefix"),
+            _ => None,
+        };
+        let route = self.route.as_deref();
+        // Without a name of its own a target is asked for by the name that the client used.
+        let upstream_model = route.and_then(|r| r.plan.upstream_model.as_deref().or(self.asked.as_deref()));
+        self.gateway.sink.write(&UsageLine {
+            request_id: &self.request_id,
+            time: self.wall,
+            model: self.asked.as_deref(),
+            route: route.map(|r| &*r.plan.model),
+            upstream_model,
+            pool: route.map(|r| &**r.pool.name()),
+            replica: self.replica.as_deref().map(|r| &*r.url.text),
+            endpoint: self.endpoint.map(Endpoint::label),
+            stream: self.stream,
+            status: self.status,
+            outcome: self.outcome,
+            error_type: self.error_type.as_deref(),
+            reason: self.reason.map(Reason::as_str),
+            affinity,
+            spilled: self.spilled,
+            attempts: self.attempts,
+            connect: self.connect,
+            ttft: self.first_content.filter(|_| self.stream).map(|t| t.since(self.complete)),
+            total: now.since(self.start),
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+            usage: self.usage,
+            usage_source: self.source,
+            finish_reason: self.finish_reason.as_deref(),
+            events: self.events,
+        });
+        self.gateway.counters.open_requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,184 @@
+//! The one failure vocabulary of the data plane: what a client is told when the gateway itself answers.
+
+use sluicegate_core::NoReplica;
+use sluicegate_wire::{HeadError, PathError, PeekError};
+
+use crate::usage::Outcome;
+
+/// Why the gateway answers a request itself. Each maps to a status, a code and an outcome here and nowhere else.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The head breaks the rules of HTTP/1.1 framing.
+    #[error("bad request head: {0}")]
+    BadHead(HeadError),
+    /// The head did not come in time.
+    #[error("the request head was not complete in time")]
+    HeadTimeout,
+    /// The body's chunked framing is broken.
+    #[error("bad chunked body: {0}")]
+    BadChunk(HeadError),
+    /// The body stopped coming.
+    #[error("the request body made no progress in time")]
+    BodyTimeout,
+    /// The body is larger than `max_body`.
+    #[error("the request body is larger than the limit of {0} bytes (listen.max_body)")]
+    TooLarge(usize),
+    /// A coding or media type that is not understood.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// The path is not in the table of routed paths.
+    #[error("no such path: {0}")]
+    UnknownPath(Box<str>),
+    /// The path exists with another method.
+    #[error("this path takes {0}")]
+    WrongMethod(&'static str),
+    /// The body could not be read as far as the gateway has to.
+    #[error("{0}")]
+    BadBody(PeekError),
+    /// `model` is missing, blank or not a string.
+    #[error("`model` {0}")]
+    BadModel(&'static str),
+    /// No route of that name.
+    #[error("the model `{asked}` does not exist{hint}")]
+    UnknownModel {
+        /// The name as asked, cut.
+        asked: Box<str>,
+        /// ` (available: ...)`, or nothing.
+        hint: Box<str>,
+    },
+    /// A response id that this gateway knows nothing of.
+    #[error("no response of that id is known here")]
+    UnknownResponse,
+    /// No replica can take it now.
+    #[error("{}", no_replica(*.0))]
+    NoReplica(NoReplica),
+    /// Attempts ended without an answer that could be relayed.
+    #[error("no replica gave an answer: {0}")]
+    Upstream(&'static str),
+    /// The last replica answered with a failure that is no JSON error.
+    #[error("the replica answered {status} without a JSON error")]
+    UpstreamStatus {
+        /// Its status, passed on.
+        status: u16,
+        /// Its `Retry-After`, passed on.
+        retry_after: Option<u32>,
+    },
+    /// The whole-request limit ran out before an answer.
+    #[error("no answer within the time limit of this route (timeouts.total)")]
+    Timeout,
+}
+
+impl Refusal {
+    /// The refusal of a request line whose path is not routed.
+    pub(crate) fn at_path(error: PathError, target: &str) -> Self {
+        match error {
+            // Cut and cleaned: the target is the client's text.
+            PathError::Unknown => {
+                Self::UnknownPath(target.chars().filter(|c| !c.is_control()).take(100).collect())
+            }
+            PathError::Method { allow } => Self::WrongMethod(allow),
+        }
+    }
+
+    /// HTTP status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::BadHead(e) | Self::BadChunk(e) => match e {
+                HeadError::Bad(_) => 400,
+                HeadError::TooLarge => 431,
+                HeadError::Coding => 501,
+                HeadError::Version => 505,
+                HeadError::Expectation => 417,
+            },
+            Self::HeadTimeout | Self::BodyTimeout => 408,
+            Self::TooLarge(_) => 413,
+            Self::Unsupported(_) => 415,
+            Self::UnknownPath(_) | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
+            Self::WrongMethod(_) => 405,
+            Self::BadBody(_) | Self::BadModel(_) => 400,
+            Self::NoReplica(_) => 503,
+            Self::Upstream(_) => 502,
+            Self::UpstreamStatus { status, .. } => *status,
+            Self::Timeout => 504,
+        }
+    }
+
+    /// The stable `code` in error bodies and usage lines.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadHead(_) => "bad_request_head",
+            Self::HeadTimeout => "head_timeout",
+            Self::BadChunk(_) => "bad_chunked_body",
+            Self::BodyTimeout => "body_timeout",
+            Self::TooLarge(_) => "request_too_large",
+            Self::Unsupported(_) => "unsupported_media_type",
+            Self::UnknownPath(_) => "unknown_path",
+            Self::WrongMethod(_) => "method_not_allowed",
+            Self::BadBody(PeekError::Doubled { .. }) => "doubled_member",
+            Self::BadBody(_) => "invalid_json",
+            Self::BadModel(_) => "invalid_model",
+            Self::UnknownModel { .. } => "model_not_found",
+            Self::UnknownResponse => "response_not_found",
+            Self::NoReplica(_) => "no_healthy_instances",
+            Self::Upstream(_) | Self::UpstreamStatus { .. } => "upstream_error",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// The member of the body at fault, for `param`.
+    #[must_use]
+    pub fn param(&self) -> Option<&str> {
+        match self {
+            Self::BadModel(_) | Self::UnknownModel { .. } => Some("model"),
+            Self::BadBody(PeekError::Doubled { name, .. }) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The sentence for people.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    /// Seconds for `Retry-After`.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u32> {
+        match self {
+            Self::NoReplica(_) => Some(3),
+            Self::Upstream(_) => Some(1),
+            Self::UpstreamStatus { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Value of `Allow`.
+    #[must_use]
+    pub fn allow(&self) -> Option<&'static str> {
+        match self {
+            Self::WrongMethod(allow) => Some(allow),
+            _ => None,
+        }
+    }
+
+    /// The outcome of its usage line.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::NoReplica(_) => Outcome::NoReplica,
+            Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
+            Self::Timeout => Outcome::TimeoutTotal,
+            _ => Outcome::ClientError,
+        }
+    }
+}
+
+fn no_replica(why: NoReplica) -> &'static str {
+    match why {
+        NoReplica::NoneKnown => "no replica is known for this model",
+        NoReplica::NotReady => "no replica is ready yet: all are starting or draining",
+        NoReplica::AllTried => "every replica that could serve this request has failed it",
+    }
+}

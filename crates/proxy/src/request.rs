@@ -1,0 +1,146 @@
+//! One request, phase by phase. Each phase is a file beside this one:
+//!
+//! head -> endpoint -> body -> resolve (peek, route, affinity) -> attempt (pick + lease, send, hold) -> relay -> record
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use sluicegate_wire::{Dialect, Endpoint, endpoint, parse_request};
+
+use crate::attempt::{self, Answered, Exchange, NoAnswer, Outgoing, StoredAnswer};
+use crate::body;
+use crate::client::Client;
+use crate::gateway::Gateway;
+use crate::local;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::relay;
+use crate::request_id;
+use crate::resolve::{dialect_of, resolve};
+use crate::respond;
+use crate::usage::Outcome;
+
+/// What is to become of the client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It can serve a further request.
+    Keep,
+    /// It is closed; what the client still sends is read and dropped for a moment, so that it sees the answer.
+    Close,
+}
+
+/// How an answer of any kind has to look for this client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) dialect: Dialect,
+    pub(crate) http11: bool,
+    /// The connection can serve a further request after this one.
+    pub(crate) keep_alive: bool,
+    /// HEAD: no body is sent.
+    pub(crate) head_only: bool,
+}
+
+/// What is ready to be sent to the client.
+enum Ready {
+    Exchange(Box<Exchange>, relay::Limits),
+    Stored(StoredAnswer),
+    Local(Vec<u8>),
+}
+
+/// Serves the request whose head is `head`.
+pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec<u8>) -> After {
+    let mut record = Record::new(gateway);
+    let mut manner = Manner { dialect: Dialect::OpenAi, http11: true, keep_alive: false, head_only: false };
+    // Boxed, so that a stream that is being relayed does not carry the room of the phases before it.
+    let ready = Box::pin(until_answer(gateway, client, head, &mut record, &mut manner)).await;
+    let write_idle = gateway.plan.listen.write_idle_timeout;
+    let sent = match ready {
+        Ok(Ready::Exchange(exchange, limits)) => relay::run(client, exchange, &mut record, limits).await,
+        Ok(Ready::Stored(answer)) => respond::stored(client, &manner, &answer, &mut record, write_idle).await,
+        Ok(Ready::Local(json)) => respond::json(client, &manner, &json, &mut record, write_idle).await,
+        Err(NoAnswer::Refused(refusal)) => {
+            respond::refuse(client, &manner, &refusal, &mut record, write_idle).await
+        }
+        Err(NoAnswer::ClientGone) => {
+            record.ended(Outcome::ClientGone, Some(Cow::Borrowed("client_gone")));
+            false
+        }
+    };
+    if sent && manner.keep_alive && !client.is_half_closed() { After::Keep } else { After::Close }
+}
+
+async fn until_answer(
+    gateway: &Arc<Gateway>,
+    client: &mut Client,
+    head: Vec<u8>,
+    record: &mut Record,
+    manner: &mut Manner,
+) -> Result<Ready, NoAnswer> {
+    let head = match parse_request(&head) {
+        Ok(Some(head)) => head,
+        Ok(None) => return refused(Refusal::BadHead(sluicegate_wire::HeadError::Bad("it is not complete"))),
+        Err(e) => {
+            record.request_id = request_id::make();
+            return refused(Refusal::BadHead(e));
+        }
+    };
+    record.request_id = request_id::of(&head.headers);
+    manner.http11 = head.http11;
+    manner.head_only = head.method == "HEAD";
+    manner.dialect = dialect_of(head.target);
+    let (endpoint, path) = match endpoint(head.method, head.target) {
+        Ok(found) => found,
+        Err(e) => return refused(Refusal::at_path(e, head.target)),
+    };
+    record.endpoint = Some(endpoint);
+    manner.dialect = endpoint.dialect();
+    let body = body::read(&gateway.plan.listen, client, &head).await?;
+    record.body_read(body.len());
+    // Only now is the connection in step with its client.
+    manner.keep_alive = head.keep_alive && !gateway.is_draining();
+    match endpoint {
+        Endpoint::Models => return Ok(Ready::Local(local::models(gateway))),
+        Endpoint::Model => return local::model(gateway, &path).map(Ready::Local).map_err(NoAnswer::Refused),
+        Endpoint::ResponseById | Endpoint::ResponseCancel => return refused(Refusal::UnknownResponse),
+        _ => {}
+    }
+    let routes = gateway.routes.load_full();
+    let resolved = match resolve(&routes, endpoint, &head.headers, &body, Some(record)) {
+        Ok(resolved) => resolved,
+        Err(refusal) => return refused(refusal),
+    };
+    drop(routes);
+    record.route = Some(Arc::clone(&resolved.route));
+    let timeouts = resolved.route.plan.timeouts;
+    let limits = relay::Limits {
+        deadline: record.start + timeouts.total,
+        silence: timeouts.stream_silence,
+        write_idle: gateway.plan.listen.write_idle_timeout,
+    };
+    let request_id = record.request_id.clone();
+    let out = Outgoing {
+        head: &head,
+        path: &path,
+        request_id: &request_id,
+        body,
+        resolved,
+        kind: endpoint.stream_kind(),
+        dialect: manner.dialect,
+        keep_alive: manner.keep_alive,
+        deadline: limits.deadline,
+    };
+    match attempt::run(client, out, record).await? {
+        Answered::Exchange(exchange) => Ok(Ready::Exchange(exchange, limits)),
+        Answered::Stored(answer) => Ok(Ready::Stored(answer)),
+    }
+}
+
+fn refused<T>(refusal: Refusal) -> Result<T, NoAnswer> {
+    Err(NoAnswer::Refused(refusal))
+}
+
+impl From<Refusal> for NoAnswer {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

@@ -1,0 +1,41 @@
+//! The request's id: the client's own where it can be used, else a made one.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+use httparse::Header;
+
+/// Longest client id that is kept.
+const MAX: usize = 128;
+
+thread_local! {
+    static NEXT: Cell<u64> = Cell::new(RandomState::new().hash_one(0_u8));
+}
+
+/// The client's `x-request-id` if it is 1 to 128 characters of `[A-Za-z0-9._:/+=-]`, so that it can be logged and
+/// sent on as it is; else a new one.
+pub(crate) fn of(headers: &[Header<'_>]) -> Box<str> {
+    headers
+        .iter()
+        .find(|h| h.name.eq_ignore_ascii_case("x-request-id"))
+        .and_then(|h| std::str::from_utf8(h.value).ok())
+        .map(str::trim)
+        .filter(|id| !id.is_empty() && id.len() <= MAX && id.bytes().all(plain))
+        .map_or_else(make, Into::into)
+}
+
+/// A new id: unique in this process with certainty, between processes by a random start (SplitMix64 mixing).
+pub(crate) fn make() -> Box<str> {
+    let n = NEXT.with(|next| {
+        let n = next.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        next.set(n);
+        n
+    });
+    let mixed = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    format!("{:016x}{:016x}", n, mixed ^ (mixed >> 31)).into()
+}
+
+fn plain(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"._:/+=-".contains(&b)
+}

@@ -1,0 +1,165 @@
+//! From a whole request to where it may go: the body is peeked at, the route found, the affinity keys made.
+
+use std::sync::Arc;
+
+use httparse::Header;
+use sluicegate_core::{PickRequest, ReplicaId, Session, Weight};
+use sluicegate_wire::{
+    Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, peek, prefix_key,
+    session_key, unescape,
+};
+
+use crate::plan::SessionSource;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::route::{Route, Routes};
+
+/// Longest list of models in a refusal.
+const HINT_MODELS: usize = 10;
+/// Longest unknown model name that is repeated to the client.
+const NAME_SHOWN: usize = 100;
+
+/// Where a request goes and what it weighs.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) route: Arc<Route>,
+    pub(crate) edits: Edits,
+    /// The usage-only event that will come was asked for by the gateway, not by the client.
+    pub(crate) hide_usage: bool,
+    pub(crate) stream: bool,
+    pub(crate) tokens: u64,
+    pub(crate) session: Option<Session>,
+    pub(crate) prefix: Option<u64>,
+}
+
+impl Resolved {
+    pub(crate) fn pick_request<'a>(&self, tried: &'a [ReplicaId]) -> PickRequest<'a> {
+        PickRequest {
+            model: self.route.model,
+            weight: Weight::from_prompt_tokens(self.tokens),
+            session: self.session,
+            prefix: self.prefix,
+            tried,
+        }
+    }
+}
+
+/// Reads the body as far as the gateway has to and looks its route up.
+pub(crate) fn resolve(
+    routes: &Routes,
+    endpoint: Endpoint,
+    headers: &[Header<'_>],
+    body: &[u8],
+    record: Option<&mut Record>,
+) -> Result<Resolved, Refusal> {
+    refuse_unsupported(headers, body)?;
+    let names: smallvec::SmallVec<[&str; 8]> = routes.session_members().iter().map(|n| &**n).collect();
+    let peek = peek(body, endpoint.shape(), &names).map_err(Refusal::BadBody)?;
+    let model = model_name(body, &peek)?;
+    if let Some(record) = record {
+        record.asked(&model);
+        record.stream = peek.stream;
+        record.prompt(peek.text_bytes, peek.media_parts);
+    }
+    let Some(route) = routes.get(&model) else {
+        return Err(unknown_model(routes, &model));
+    };
+    let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
+    let inject = peek.stream
+        && !asks
+        && route.pool.plan().usage_injection
+        && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
+    let upstream_model = route.plan.upstream_model.as_deref().filter(|m| **m != *model);
+    Ok(Resolved {
+        edits: Edits::new(&peek, upstream_model, inject),
+        hide_usage: inject,
+        stream: peek.stream,
+        tokens: route.prompt_tokens(peek.text_bytes, peek.media_parts),
+        session: session(routes, route, headers, body, &peek),
+        prefix: prefix_key(body, &peek, route.plan.prefix_chars, route.salt),
+        route: Arc::clone(route),
+    })
+}
+
+/// The dialect that errors take before the endpoint is known.
+pub(crate) fn dialect_of(target: &str) -> Dialect {
+    if target.contains("/messages") { Dialect::Anthropic } else { Dialect::OpenAi }
+}
+
+fn refuse_unsupported(headers: &[Header<'_>], body: &[u8]) -> Result<(), Refusal> {
+    for h in headers {
+        if h.name.eq_ignore_ascii_case("content-encoding")
+            && !h.value.trim_ascii().eq_ignore_ascii_case(b"identity")
+        {
+            return Err(Refusal::Unsupported(
+                "compressed request bodies are not supported yet: send it uncompressed",
+            ));
+        }
+        if h.name.eq_ignore_ascii_case("content-type")
+            && h.value.trim_ascii_start().starts_with(b"multipart/")
+        {
+            return Err(Refusal::Unsupported("multipart bodies are not supported yet: send JSON"));
+        }
+    }
+    if body.is_empty() {
+        return Err(Refusal::BadBody(PeekError::Syntax { what: "it is empty", at: 0 }));
+    }
+    Ok(())
+}
+
+fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
+    let span = match &peek.model {
+        None => return Err(Refusal::BadModel("is missing")),
+        Some(Value::Other { .. }) => return Err(Refusal::BadModel("must be a string")),
+        Some(Value::Text { span, .. }) => span,
+    };
+    let mut name = String::new();
+    // One byte more than any name of a route could need: a longer name is an unknown one.
+    unescape(body, span, 4096, &mut name);
+    if name.trim().is_empty() {
+        return Err(Refusal::BadModel("must not be blank"));
+    }
+    Ok(name)
+}
+
+fn unknown_model(routes: &Routes, asked: &str) -> Refusal {
+    let models = routes.models();
+    if models.is_empty() {
+        return Refusal::NoReplica(sluicegate_core::NoReplica::NotReady);
+    }
+    let mut hint = format!(
+        " (available: {}",
+        models.iter().take(HINT_MODELS).map(|m| &**m).collect::<Vec<_>>().join(", ")
+    );
+    hint.push_str(if models.len() > HINT_MODELS { ", ...)" } else { ")" });
+    let asked: String = asked.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
+    Refusal::UnknownModel { asked: asked.into(), hint: hint.into() }
+}
+
+/// The first source of the route's chain that gives a key.
+fn session(
+    routes: &Routes,
+    route: &Route,
+    headers: &[Header<'_>],
+    body: &[u8],
+    peek: &Peek,
+) -> Option<Session> {
+    route.plan.session_keys.iter().find_map(|source| match source {
+        SessionSource::Header(name) => headers
+            .iter()
+            .filter(|h| h.name.eq_ignore_ascii_case(name))
+            .find_map(|h| session_key(h.value, route.salt))
+            .map(Session::Explicit),
+        SessionSource::Body(name) => {
+            let wanted = routes.session_members().iter().position(|n| n == name)?;
+            let (_, span) = peek.session.iter().find(|(i, _)| *i == wanted)?;
+            let mut text = String::new();
+            unescape(body, span, 1024, &mut text);
+            session_key(text.as_bytes(), route.salt).map(Session::Explicit)
+        }
+        SessionSource::Conversation => {
+            let hash = conversation_key(body, peek, route.plan.prefix_chars, route.salt)?;
+            Some(Session::Conversation { hash, continued: peek.has_assistant_turn })
+        }
+    })
+}

@@ -1,0 +1,114 @@
+//! Routes as the data plane looks them up: one immutable table, swapped whole.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sluicegate_core::{ModelId, RetryBudget};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::plan::{RoutePlan, SessionSource};
+use crate::pool::Pool;
+
+/// Bytes of prompt text per token before anything was learned, in thousandths.
+const BYTES_PER_TOKEN: u32 = 4_000;
+/// A learned ratio outside of this is a reporting fault, not a tokenizer.
+const BYTES_PER_TOKEN_RANGE: std::ops::RangeInclusive<u64> = 500..=16_000;
+/// Prompt tokens an image or audio part is counted as.
+const TOKENS_PER_MEDIA_PART: u64 = 1_000;
+
+/// The table of public model names.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    by_name: HashMap<Arc<str>, Arc<Route>>,
+    /// Public names without aliases, sorted.
+    models: Vec<Arc<str>>,
+    /// Every body member that some route reads a session key from.
+    session_members: Vec<Box<str>>,
+}
+
+/// One public model name and where it leads.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) plan: RoutePlan,
+    pub(crate) pool: Arc<Pool>,
+    /// Only replicas that serve this model; None: all of the pool.
+    pub(crate) model: Option<ModelId>,
+    /// Keeps equal session ids and prompts of different routes apart.
+    pub(crate) salt: u64,
+    budget: Mutex<RetryBudget>,
+    /// Learned from reported usage, thousandths of a byte.
+    bytes_per_token: AtomicU32,
+}
+
+impl Routes {
+    pub(crate) fn new(routes: Vec<Arc<Route>>) -> Self {
+        let mut table = Self::default();
+        for route in routes {
+            for source in &route.plan.session_keys {
+                if let SessionSource::Body(name) = source
+                    && !table.session_members.contains(name)
+                {
+                    table.session_members.push(name.clone());
+                }
+            }
+            for alias in &route.plan.aliases {
+                table.by_name.insert(alias.clone(), Arc::clone(&route));
+            }
+            table.models.push(route.plan.model.clone());
+            table.by_name.insert(route.plan.model.clone(), route);
+        }
+        table.models.sort();
+        table
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Route>> {
+        self.by_name.get(name)
+    }
+
+    pub(crate) fn models(&self) -> &[Arc<str>] {
+        &self.models
+    }
+
+    pub(crate) fn session_members(&self) -> &[Box<str>] {
+        &self.session_members
+    }
+}
+
+impl Route {
+    pub(crate) fn new(plan: RoutePlan, pool: Arc<Pool>, model: Option<ModelId>) -> Arc<Self> {
+        Arc::new(Self {
+            salt: xxh3_64(plan.model.as_bytes()),
+            budget: Mutex::new(RetryBudget::new(&plan.retry)),
+            bytes_per_token: AtomicU32::new(BYTES_PER_TOKEN),
+            plan,
+            pool,
+            model,
+        })
+    }
+
+    pub(crate) fn budget(&self) -> MutexGuard<'_, RetryBudget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Estimated prompt tokens of `text_bytes` bytes of text and `media_parts` images and the like.
+    pub(crate) fn prompt_tokens(&self, text_bytes: u64, media_parts: u32) -> u64 {
+        let ratio = u64::from(self.bytes_per_token.load(Ordering::Relaxed)).max(1);
+        text_bytes.saturating_mul(1_000) / ratio + u64::from(media_parts) * TOKENS_PER_MEDIA_PART
+    }
+
+    /// Learns from what the engine counted for a prompt of text alone: a slow average, as prompts differ.
+    pub(crate) fn learn(&self, text_bytes: u64, prompt_tokens: u64) {
+        // Short prompts are mostly chat template.
+        if prompt_tokens < 100 {
+            return;
+        }
+        let seen = text_bytes.saturating_mul(1_000) / prompt_tokens;
+        if BYTES_PER_TOKEN_RANGE.contains(&seen) {
+            let old = self.bytes_per_token.load(Ordering::Relaxed);
+            let seen = u32::try_from(seen).unwrap_or(old);
+            // Two threads may overwrite each other's step: each is a fair sample.
+            self.bytes_per_token.store(old - old / 16 + seen / 16, Ordering::Relaxed);
+        }
+    }
+}

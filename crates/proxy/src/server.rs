@@ -1,0 +1,251 @@
+//! Threads and listeners: data-plane threads that each accept and serve on a runtime of their own, and one control
+//! thread. The only spawner of threads and of connection tasks.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::MissedTickBehavior;
+
+use crate::clock;
+use crate::connection;
+use crate::control;
+use crate::gateway::Gateway;
+use crate::timer::{self, SWEEP};
+use crate::upstream::expire_idle;
+
+/// Connections the kernel keeps ready before they are accepted.
+const BACKLOG: i32 = 4096;
+/// Wait after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How far the shutdown has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Serving,
+    Draining,
+    Stopped,
+}
+
+/// A gateway at work. Dropping it without [`Self::finish`] ends everything at once.
+#[derive(Debug)]
+pub struct Running {
+    gateway: Arc<Gateway>,
+    address: SocketAddr,
+    phase: watch::Sender<Phase>,
+    threads: Vec<JoinHandle<()>>,
+    idle: Arc<Idle>,
+}
+
+/// Tells when the last connection has ended.
+#[derive(Debug, Default)]
+struct Idle {
+    changed: Condvar,
+    lock: Mutex<()>,
+}
+
+impl Running {
+    /// The address that was bound.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The shared state.
+    #[must_use]
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// Stops accepting. [`Gateway::ready`] is false from now on; running requests go on, idle connections close.
+    pub fn begin_drain(&self) {
+        self.gateway.begin_drain();
+        self.phase.send_replace(Phase::Draining);
+    }
+
+    /// Waits (blocking) until no connection is open or `limit` is over, then ends what is left. Returns the number
+    /// of requests that were cut.
+    pub fn finish(mut self, limit: Duration) -> usize {
+        self.begin_drain();
+        let open = || self.gateway.counters.open_connections.load(Ordering::Acquire) > 0;
+        let guard = self.idle.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.idle.changed.wait_timeout_while(guard, limit, |()| open()));
+        let cut = self.gateway.counters.open_requests.load(Ordering::Acquire);
+        self.stop();
+        usize::try_from(cut).unwrap_or(usize::MAX)
+    }
+
+    fn stop(&mut self) {
+        self.phase.send_replace(Phase::Stopped);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a gateway thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.gateway.begin_drain();
+        self.stop();
+    }
+}
+
+/// Binds, then starts the threads.
+pub(crate) fn start(gateway: Gateway) -> io::Result<Running> {
+    let threads = gateway.plan.listen.threads.max(1);
+    let first = bind(gateway.plan.listen.address)?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..threads {
+        listeners.push(bind(address)?);
+    }
+    let gateway = Arc::new(gateway);
+    let (phase, _) = watch::channel(Phase::Serving);
+    let idle = Arc::new(Idle::default());
+    let permits = Arc::new(Semaphore::new(gateway.plan.listen.max_connections.max(1)));
+    let mut running = Running { gateway, address, phase, threads: Vec::new(), idle };
+    for (i, listener) in listeners.into_iter().enumerate() {
+        let gateway = Arc::clone(&running.gateway);
+        let worker = Worker { gateway, idle: Arc::clone(&running.idle), permits: Arc::clone(&permits) };
+        let phase = running.phase.subscribe();
+        let runtime = runtime()?;
+        running.threads.push(spawn_thread(&format!("data-{i}"), move || {
+            runtime.block_on(worker.run(listener, phase));
+            // What is left is dropped here: each request writes its usage line as it goes.
+            runtime.shutdown_background();
+        })?);
+    }
+    let gateway = Arc::clone(&running.gateway);
+    let mut phase = running.phase.subscribe();
+    let runtime = runtime()?;
+    running.threads.push(spawn_thread("control", move || {
+        runtime.block_on(async move {
+            let stopped = async { drop(phase.wait_for(|p| *p == Phase::Stopped).await) };
+            tokio::select! {
+                () = control::run(&gateway) => {}
+                () = stopped => {}
+            }
+        });
+        runtime.shutdown_background();
+    })?);
+    Ok(running)
+}
+
+/// One data-plane thread.
+struct Worker {
+    gateway: Arc<Gateway>,
+    idle: Arc<Idle>,
+    permits: Arc<Semaphore>,
+}
+
+impl Worker {
+    async fn run(self, listener: StdListener, mut phase: watch::Receiver<Phase>) {
+        let sweeping = tokio::spawn(sweep(Arc::clone(&self.gateway)));
+        let mut serving = phase.clone();
+        tokio::select! {
+            result = self.accept(listener) => {
+                if let Err(error) = result {
+                    tracing::error!(%error, "a data-plane thread cannot accept any more");
+                }
+            }
+            _ = serving.wait_for(|p| *p > Phase::Serving) => {}
+        }
+        let _ = phase.wait_for(|p| *p == Phase::Stopped).await;
+        sweeping.abort();
+    }
+
+    async fn accept(&self, listener: StdListener) -> io::Result<()> {
+        let listener = TcpListener::from_std(listener)?;
+        loop {
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return Ok(()) };
+            match listener.accept().await {
+                Ok((stream, _)) => self.serve(stream, permit),
+                Err(error) => {
+                    // Out of descriptors, or the client was gone already: neither may end the listener.
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+        let open = Open::new(&self.gateway, &self.idle, permit);
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let gateway = Arc::clone(&self.gateway);
+        tokio::spawn(async move {
+            connection::run(gateway, stream).await;
+            drop(open);
+        });
+    }
+}
+
+/// Counts one open connection, on every path.
+struct Open {
+    gateway: Arc<Gateway>,
+    idle: Arc<Idle>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Open {
+    fn new(gateway: &Arc<Gateway>, idle: &Arc<Idle>, permit: OwnedSemaphorePermit) -> Self {
+        gateway.counters.accepted.fetch_add(1, Ordering::Relaxed);
+        gateway.counters.open_connections.fetch_add(1, Ordering::Relaxed);
+        Self { gateway: Arc::clone(gateway), idle: Arc::clone(idle), _permit: permit }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let last = self.gateway.counters.open_connections.fetch_sub(1, Ordering::Release) == 1;
+        if last && self.gateway.is_draining() {
+            // Under the lock, so that it cannot fall between the waiter's look and its wait.
+            drop(self.idle.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.idle.changed.notify_all();
+        }
+    }
+}
+
+/// Looks at the deadlines of this thread, and at idle connections to replicas now and then.
+async fn sweep(gateway: Arc<Gateway>) {
+    let mut ticker = tokio::time::interval(SWEEP);
+    ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = gateway.wake_epoch();
+    loop {
+        ticker.tick().await;
+        let now = clock::now();
+        let epoch = gateway.wake_epoch();
+        timer::sweep(now, epoch != seen);
+        seen = epoch;
+        expire_idle(now);
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+fn spawn_thread(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(f)
+}
