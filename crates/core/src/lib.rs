@@ -1,0 +1,43 @@
+//! Pure decisions: no I/O, clock, random source, async or serde. Events in, effects out, one next deadline.
+//!
+//! [`Pool`] holds one set of replicas behind one model: who is fit to serve ([`Health`]), how loaded each one is, which
+//! session or prompt prefix is warm where (pins), and which replica the next request goes to. [`Attempts`] decides
+//! what a failed attempt means for its replica and whether another one follows.
+
+mod choose;
+mod effect;
+mod explain;
+mod health;
+mod ids;
+mod lease;
+mod load;
+mod pick;
+mod pins;
+mod pool;
+mod prng;
+mod rendezvous;
+mod replica;
+mod retry;
+mod scrapes;
+mod settings;
+mod snapshot;
+pub mod time;
+mod verdict;
+mod window;
+
+pub use effect::{Effect, Transition, TransitionReason};
+pub use explain::{Candidate, Explanation};
+pub use health::Health;
+pub use ids::{ModelId, ReplicaId, Serves, Session, Weight};
+pub use lease::Lease;
+pub use load::EngineLoad;
+pub use pick::{NoReplica, PickRequest, Picked, Reason};
+pub use pool::Pool;
+pub use replica::{Origin, ReplicaSpec};
+pub use retry::{AttemptFailure, Attempts, Booking, Next, RetryBudget};
+pub use settings::{
+    AffinityMode, AffinitySettings, HealthSettings, LoadSource, PoolSettings, RetrySettings, WaitingCounts,
+};
+pub use snapshot::{PoolSnapshot, ReplicaSnapshot};
+pub use time::Time;
+pub use verdict::{Failure, Scrape, Verdict};

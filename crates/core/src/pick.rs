@@ -1,0 +1,78 @@
+//! The question and the answer of choosing a replica.
+
+use crate::ids::{ModelId, ReplicaId, Session, Weight};
+use crate::lease::Lease;
+
+/// What a choice depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct PickRequest<'a> {
+    /// Only replicas that serve it; `None`: all.
+    pub model: Option<ModelId>,
+    /// What the request weighs; below one request it counts as one.
+    pub weight: Weight,
+    /// Its session, if any source named one.
+    pub session: Option<Session>,
+    /// Hash of its system prompt's head, if it has one.
+    pub prefix: Option<u64>,
+    /// Replicas this request has already failed on.
+    pub tried: &'a [ReplicaId],
+}
+
+/// Why a replica was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The session's warm replica (`consistent`: the first one in the session's order that is usable).
+    AffinitySession,
+    /// The prompt prefix's warm replica (`consistent`: likewise).
+    AffinityPrefix,
+    /// The least loaded one.
+    Load,
+    /// The least loaded one, and the pin moves there.
+    Rebind,
+    /// Nothing is LIVE or PROBING: a random EJECTED one.
+    LastResort,
+    /// Next in turn.
+    RoundRobin,
+}
+
+impl Reason {
+    /// The stable name for usage lines, metrics and the dashboard.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AffinitySession => "affinity_session",
+            Self::AffinityPrefix => "affinity_prefix",
+            Self::Load => "load",
+            Self::Rebind => "rebind",
+            Self::LastResort => "last_resort",
+            Self::RoundRobin => "round_robin",
+        }
+    }
+}
+
+/// A choice, reserved.
+#[derive(Debug)]
+pub struct Picked {
+    /// The reserved place.
+    pub lease: Lease,
+    /// The replica chosen.
+    pub replica: ReplicaId,
+    /// Why.
+    pub reason: Reason,
+    /// A living pin pointed elsewhere (`consistent`: the key's owner was not usable).
+    pub spilled: bool,
+}
+
+/// Why no replica was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoReplica {
+    /// The pool has no replica (that serves the model).
+    #[error("no replica is known")]
+    NoneKnown,
+    /// Replicas are known, but each is starting, draining, or probing and at its limit.
+    #[error("no replica is ready")]
+    NotReady,
+    /// Every replica that could serve has been tried by this request (or, asked for one with room, has none).
+    #[error("every replica that could serve has been tried")]
+    AllTried,
+}

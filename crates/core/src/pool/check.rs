@@ -1,0 +1,30 @@
+//! The pool's invariants, checked after every change in debug builds.
+
+use super::Pool;
+use crate::ids::ReplicaId;
+
+impl Pool {
+    /// Panics where the pool contradicts itself: leases and the replicas' books differ, a replica that is not LIVE
+    /// holds pins, the pin table's lists disagree. Debug builds call it after every change.
+    pub fn check_invariants(&self) {
+        let inflight: u64 = self.replicas.iter().map(|replica| u64::from(replica.load.inflight())).sum();
+        assert_eq!(inflight, self.leases.count, "requests in flight are the leases that are out");
+        let weight: u64 = self.replicas.iter().map(|replica| replica.load.weight()).sum();
+        assert_eq!(weight, self.leases.weight, "weight in flight is that of the leases that are out");
+        for replica in &self.replicas {
+            replica.load.check();
+            replica.health.check();
+            let hosted = !replica.health.is_scraped();
+            assert!(!hosted || replica.schedule.outstanding().is_none(), "a hosted replica is never scraped");
+        }
+        self.pins.check(self.now, |id: ReplicaId| {
+            self.replicas.get(id.index()).is_some_and(|replica| replica.health.takes_pins())
+        });
+    }
+
+    pub(super) fn check(&self) {
+        if cfg!(debug_assertions) {
+            self.check_invariants();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The record of one replica.
+
+use crate::health::{Health, HealthRecord};
+use crate::ids::Serves;
+use crate::load::Load;
+use crate::rendezvous;
+use crate::scrapes::Schedule;
+use crate::time::Time;
+use crate::window::Window;
+use std::time::Duration;
+
+/// How a replica came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Known at start-up: LIVE after its first good scrape.
+    Startup,
+    /// Discovered later: PROBING after its first good scrape.
+    Discovered,
+}
+
+/// What the caller knows of a new replica.
+#[derive(Clone, Debug)]
+pub struct ReplicaSpec {
+    /// Base URL: the replica's identity in traces, snapshots and rendezvous hashing.
+    pub name: String,
+    /// How it came to be known.
+    pub origin: Origin,
+    /// False for a hosted replica: never scraped, starts LIVE.
+    pub scraped: bool,
+    /// Requests that the engine runs at once, where known.
+    pub slots: Option<u32>,
+    /// Models it serves.
+    pub serves: Serves,
+}
+
+/// One replica: its load first, since every choice reads it.
+#[derive(Clone, Debug)]
+pub(crate) struct Replica {
+    pub(crate) load: Load,
+    pub(crate) health: HealthRecord,
+    pub(crate) serves: Serves,
+    pub(crate) identity: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) metrics: bool,
+    pub(crate) last_good_scrape: Option<Time>,
+    pub(crate) name: String,
+    pub(crate) picks: u64,
+    /// Boxed, so that a scan over all replicas touches little memory.
+    pub(crate) traffic: Box<Window<60>>,
+}
+
+impl Replica {
+    pub(crate) fn new(now: Time, spec: ReplicaSpec) -> Self {
+        let schedule = if spec.scraped { Schedule::due(now) } else { Schedule::Never };
+        Self {
+            load: Load::new(spec.slots),
+            health: HealthRecord::new(now, spec.origin, spec.scraped),
+            serves: spec.serves,
+            identity: rendezvous::identity(&spec.name),
+            schedule,
+            metrics: true,
+            last_good_scrape: None,
+            name: spec.name,
+            picks: 0,
+            traffic: Box::new(Window::new(Duration::from_secs(1))),
+        }
+    }
+
+    /// A drained replica is of interest only while requests run there: it may be gone for good.
+    pub(crate) fn wants_scrapes(&self) -> bool {
+        self.health.health() != Health::Draining || self.load.inflight() > 0
+    }
+}

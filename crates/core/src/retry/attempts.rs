@@ -1,0 +1,235 @@
+//! One request's attempts, up to the first byte that reaches its client.
+
+use super::RetryBudget;
+use crate::ids::ReplicaId;
+use crate::settings::RetrySettings;
+use crate::time::Time;
+use crate::verdict::{Failure, Verdict};
+use smallvec::SmallVec;
+
+/// How an attempt failed before anything reached the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptFailure {
+    /// Connection refused.
+    Refused,
+    /// Any other failure to connect, connect timeout included.
+    ConnectFailed,
+    /// The connection ended before an answer.
+    Reset {
+        /// The request had been sent completely.
+        sent_whole: bool,
+    },
+    /// The replica's own status.
+    Status(u16),
+    /// The first event of the stream is an error with this code.
+    ErrorEvent(u16),
+    /// The silence or total limit: never retried.
+    Timeout,
+    /// The replica was declared dead while this request waited there
+    /// ([`Effect::AbortUnanswered`](crate::Effect::AbortUnanswered)): its retry is free of budget.
+    ReplicaDied,
+}
+
+/// What comes after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another replica is to be picked. After a 429 with [`Pool::pick_with_room`](crate::Pool::pick_with_room); where
+    /// no replica has room the 429 is relayed.
+    Retry,
+    /// What the replica said is the request's end.
+    GiveUp,
+}
+
+/// A verdict to book against a replica with [`Pool::book`](crate::Pool::book).
+pub type Booking = (ReplicaId, Verdict);
+
+/// One request's attempts: what has been tried, which booking is still open, what comes next.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts {
+    tried: SmallVec<[ReplicaId; 4]>,
+    blame: Blame,
+    due: Option<Booking>,
+    spilled_429: bool,
+}
+
+/// Whose fault a 500, 502, 504 or reset after a complete send was.
+#[derive(Clone, Copy, Debug, Default)]
+enum Blame {
+    #[default]
+    None,
+    /// Open until a replay's verdict. `replaying`: one has begun that may execute the request.
+    Open { replica: ReplicaId, failure: Failure, replaying: bool },
+    /// Two replicas failed it alike: the request's own.
+    Suspect,
+}
+
+/// What a failure is to the rules.
+enum Kind {
+    /// Retried free of budget.
+    Free(Verdict),
+    /// Retried within the budget.
+    Budgeted(Verdict),
+    /// After a complete send: the replica's fault or the request's.
+    Doubtful(Failure),
+    /// A 429.
+    Full,
+    /// Never retried.
+    Final(Verdict),
+}
+
+impl Attempts {
+    /// A request that has not been tried yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The replicas tried so far, for [`PickRequest::tried`](crate::PickRequest::tried).
+    #[must_use]
+    pub fn tried(&self) -> &[ReplicaId] {
+        &self.tried
+    }
+
+    /// Attempts so far.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.tried.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Two replicas have failed the request alike: it is refused from now on rather than tried again.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        matches!(self.blame, Blame::Suspect)
+    }
+
+    /// An attempt begins.
+    pub fn started(&mut self, replica: ReplicaId) {
+        self.tried.push(replica);
+        if let Blame::Open { replaying, .. } = &mut self.blame {
+            *replaying = true;
+        }
+    }
+
+    /// The attempt failed: the verdict to release its lease with, and whether to go on. Bookings that became due are
+    /// read with [`Attempts::due`].
+    ///
+    /// A doubtful failure is `Deferred` only if its replay is allowed; else nobody could give a second opinion and it
+    /// is the replica's own at once. A replay that did not execute the request (refused, not connected, not wholly
+    /// sent, 503, 429) leaves the question to the next attempt. One that ended in a way that proves nothing (a
+    /// timeout, a 4xx) closes it without a booking.
+    pub fn failed(
+        &mut self,
+        now: Time,
+        failure: AttemptFailure,
+        settings: &RetrySettings,
+        budget: &mut RetryBudget,
+    ) -> (Verdict, Next) {
+        let kind = Kind::of(failure, settings);
+        self.weigh(failure, &kind);
+        if self.is_suspect() {
+            return (Verdict::Deferred, Next::GiveUp);
+        }
+        let more = self.count() < settings.attempts;
+        match kind {
+            Kind::Final(verdict) => (verdict, Next::GiveUp),
+            Kind::Free(verdict) => (verdict, next(more)),
+            Kind::Budgeted(verdict) => (verdict, next(more && budget.take(now))),
+            Kind::Full => {
+                let first = settings.spill_429 && !self.spilled_429;
+                let go_on = more && first && budget.take(now);
+                self.spilled_429 = true;
+                (Verdict::Neutral, next(go_on))
+            }
+            Kind::Doubtful(failure) => {
+                self.doubt(failure, more && retried(failure, settings) && budget.take(now))
+            }
+        }
+    }
+
+    /// The attempt was answered well: a deferred failure of an earlier replica is now the replica's own.
+    pub fn answered(&mut self) {
+        self.settle(|_| true);
+    }
+
+    /// The request ended otherwise: the client left, no replica was left, an answer that proves nothing was relayed.
+    /// A deferred failure is booked if no replay was begun that could have executed the request, and dropped if one
+    /// was: then its verdict is not known.
+    pub fn ended(&mut self) {
+        self.settle(|replaying| !replaying);
+    }
+
+    /// The next booking that is due.
+    pub fn due(&mut self) -> Option<Booking> {
+        self.due.take()
+    }
+
+    fn doubt(&mut self, failure: Failure, replay: bool) -> (Verdict, Next) {
+        match (replay, self.tried.last()) {
+            (true, Some(replica)) => {
+                self.blame = Blame::Open { replica: *replica, failure, replaying: false };
+                (Verdict::Deferred, Next::Retry)
+            }
+            _ => (Verdict::Failure(failure), Next::GiveUp),
+        }
+    }
+
+    /// What this failure says about an earlier one that is still open.
+    fn weigh(&mut self, failure: AttemptFailure, kind: &Kind) {
+        let Blame::Open { replaying, .. } = &mut self.blame else { return };
+        match (failure, kind) {
+            // A replica that died with the replay on board was most likely killed by it.
+            (_, Kind::Doubtful(_)) | (AttemptFailure::ReplicaDied, _) => self.blame = Blame::Suspect,
+            (AttemptFailure::Timeout, _) => {}
+            (_, Kind::Final(_)) => {}
+            _ => *replaying = false,
+        }
+    }
+
+    fn settle(&mut self, book: impl FnOnce(bool) -> bool) {
+        if let Blame::Open { replica, failure, replaying } = self.blame {
+            self.blame = Blame::None;
+            if book(replaying) {
+                self.due = Some((replica, Verdict::Failure(failure)));
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn of(failure: AttemptFailure, settings: &RetrySettings) -> Self {
+        match failure {
+            AttemptFailure::Refused => Self::Free(Verdict::Refused),
+            AttemptFailure::ConnectFailed => Self::Free(Verdict::ConnectFailed),
+            AttemptFailure::ReplicaDied => Self::Free(Verdict::Neutral),
+            AttemptFailure::Timeout => Self::Final(Verdict::SilentTimeout),
+            AttemptFailure::Reset { sent_whole: false } => Self::Budgeted(Verdict::Failure(Failure::Reset)),
+            AttemptFailure::Reset { sent_whole: true } => Self::Doubtful(Failure::Reset),
+            AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429) => Self::Full,
+            AttemptFailure::Status(status @ (500 | 502 | 504)) => Self::Doubtful(Failure::Status(status)),
+            AttemptFailure::ErrorEvent(code @ (500 | 502 | 504)) => Self::Doubtful(Failure::ErrorEvent(code)),
+            AttemptFailure::Status(status) => {
+                let verdict = if status == 503 { Verdict::Busy } else { Verdict::Neutral };
+                let retried = status >= 500 && settings.on_status.contains(&status);
+                if retried { Self::Budgeted(verdict) } else { Self::Final(verdict) }
+            }
+            AttemptFailure::ErrorEvent(503) => Self::Budgeted(Verdict::Busy),
+            AttemptFailure::ErrorEvent(500..=599) => Self::Budgeted(Verdict::Neutral),
+            AttemptFailure::ErrorEvent(_) => Self::Final(Verdict::Neutral),
+        }
+    }
+}
+
+/// Whether a doubtful failure is one that the settings let be retried.
+fn retried(failure: Failure, settings: &RetrySettings) -> bool {
+    match failure {
+        Failure::Status(status) => settings.on_status.contains(&status),
+        Failure::Reset | Failure::ErrorEvent(_) => true,
+    }
+}
+
+fn next(go_on: bool) -> Next {
+    if go_on { Next::Retry } else { Next::GiveUp }
+}
+
+#[cfg(test)]
+mod tests;

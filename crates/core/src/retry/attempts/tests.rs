@@ -1,0 +1,158 @@
+use super::AttemptFailure as F;
+use super::*;
+use Next::{GiveUp, Retry};
+
+fn settings() -> RetrySettings {
+    RetrySettings::default()
+}
+
+fn run(failures: &[F], settings: &RetrySettings) -> (Attempts, Vec<(Verdict, Next)>) {
+    let (mut attempts, mut budget) = (Attempts::new(), RetryBudget::new(settings));
+    let mut answers = Vec::new();
+    for (index, failure) in failures.iter().enumerate() {
+        attempts.started(ReplicaId(index as u32));
+        answers.push(attempts.failed(Time::ZERO, *failure, settings, &mut budget));
+    }
+    (attempts, answers)
+}
+
+#[test]
+fn each_kind_of_first_failure_has_its_verdict_and_its_next_step() {
+    let rows = [
+        (F::Refused, Verdict::Refused, Retry),
+        (F::ConnectFailed, Verdict::ConnectFailed, Retry),
+        (F::ReplicaDied, Verdict::Neutral, Retry),
+        (F::Timeout, Verdict::SilentTimeout, GiveUp),
+        (F::Reset { sent_whole: false }, Verdict::Failure(Failure::Reset), Retry),
+        (F::Reset { sent_whole: true }, Verdict::Deferred, Retry),
+        (F::Status(500), Verdict::Deferred, Retry),
+        (F::Status(502), Verdict::Deferred, Retry),
+        (F::Status(503), Verdict::Busy, Retry),
+        (F::Status(504), Verdict::Deferred, Retry),
+        (F::Status(501), Verdict::Neutral, GiveUp),
+        (F::Status(429), Verdict::Neutral, Retry),
+        (F::Status(400), Verdict::Neutral, GiveUp),
+        (F::Status(404), Verdict::Neutral, GiveUp),
+        (F::Status(422), Verdict::Neutral, GiveUp),
+        (F::ErrorEvent(500), Verdict::Deferred, Retry),
+        (F::ErrorEvent(503), Verdict::Busy, Retry),
+        (F::ErrorEvent(529), Verdict::Neutral, Retry),
+        (F::ErrorEvent(429), Verdict::Neutral, Retry),
+        (F::ErrorEvent(400), Verdict::Neutral, GiveUp),
+    ];
+    for (failure, verdict, next) in rows {
+        let (_, answers) = run(&[failure], &settings());
+        assert_eq!(answers, [(verdict, next)], "{failure:?}");
+    }
+}
+
+#[test]
+fn the_settings_decide_which_statuses_are_retried_but_never_a_4xx() {
+    let own = |status| Verdict::Failure(Failure::Status(status));
+    let rows = [
+        (vec![500], F::Status(500), Verdict::Deferred, Retry),
+        (vec![500], F::Status(502), own(502), GiveUp),
+        (vec![500], F::Status(503), Verdict::Busy, GiveUp),
+        (vec![529], F::Status(529), Verdict::Neutral, Retry),
+        (vec![408, 404], F::Status(404), Verdict::Neutral, GiveUp),
+        (vec![], F::Reset { sent_whole: true }, Verdict::Deferred, Retry),
+    ];
+    for (on_status, failure, verdict, next) in rows {
+        let settings = RetrySettings { on_status, ..settings() };
+        assert_eq!(run(&[failure], &settings).1, [(verdict, next)], "{failure:?} with {settings:?}");
+    }
+    let no_spill = RetrySettings { spill_429: false, ..settings() };
+    assert_eq!(run(&[F::Status(429)], &no_spill).1, [(Verdict::Neutral, GiveUp)]);
+}
+
+#[test]
+fn a_request_gets_so_many_attempts_and_one_spill_of_a_429() {
+    let rows: [(&[F], u32, &[Next]); 6] = [
+        (&[F::Refused, F::Refused, F::Refused], 3, &[Retry, Retry, GiveUp]),
+        (&[F::ReplicaDied, F::ConnectFailed], 2, &[Retry, GiveUp]),
+        (&[F::Status(503), F::Status(503), F::Status(503)], 3, &[Retry, Retry, GiveUp]),
+        (&[F::Status(429), F::Status(429)], 3, &[Retry, GiveUp]),
+        (&[F::Status(429), F::Status(503), F::Status(429)], 4, &[Retry, Retry, GiveUp]),
+        (&[F::Status(503)], 1, &[GiveUp]),
+    ];
+    for (failures, attempts, nexts) in rows {
+        let settings = RetrySettings { attempts, ..settings() };
+        let (made, answers) = run(failures, &settings);
+        assert_eq!(answers.iter().map(|a| a.1).collect::<Vec<_>>(), nexts, "{failures:?}");
+        assert_eq!((made.count() as usize, made.tried().len()), (failures.len(), failures.len()));
+    }
+}
+
+#[test]
+fn only_retries_of_a_dead_replica_are_free_of_budget() {
+    let settings = RetrySettings { budget_per_second: 0, ..settings() };
+    let rows = [
+        (F::Refused, Retry),
+        (F::ConnectFailed, Retry),
+        (F::ReplicaDied, Retry),
+        (F::Reset { sent_whole: false }, GiveUp),
+        (F::Reset { sent_whole: true }, GiveUp),
+        (F::Status(500), GiveUp),
+        (F::Status(503), GiveUp),
+        (F::Status(429), GiveUp),
+        (F::ErrorEvent(500), GiveUp),
+    ];
+    for (failure, next) in rows {
+        assert_eq!(run(&[failure], &settings).1[0].1, next, "{failure:?}");
+    }
+}
+
+/// How a request that began with a doubtful failure ends, and what is booked against whom.
+#[test]
+fn a_doubtful_failure_is_booked_when_the_replay_has_spoken() {
+    enum End {
+        Answered,
+        Ended,
+    }
+    use End::{Answered, Ended};
+    let crash = F::Reset { sent_whole: true };
+    let first = Some((ReplicaId(0), Verdict::Failure(Failure::Reset)));
+    // Failures, whether one more attempt was begun, its end, the booking, whether the request is the suspect.
+    let rows: [(&[F], bool, End, Option<Booking>, bool); 16] = [
+        (&[crash], true, Answered, first, false),
+        (&[crash, F::Status(503)], true, Answered, first, false),
+        (&[crash, F::Refused], true, Answered, first, false),
+        (&[crash, crash], false, Ended, None, true),
+        (&[crash, F::Status(500)], false, Ended, None, true),
+        (&[crash, F::ErrorEvent(502)], false, Ended, None, true),
+        (&[crash, F::ReplicaDied], false, Ended, None, true),
+        (&[crash, F::Status(503), crash], false, Ended, None, true),
+        (&[crash, F::Status(429), F::Status(504)], false, Ended, None, true),
+        (&[crash], false, Ended, first, false),
+        (&[crash], true, Ended, None, false),
+        (&[crash, F::Timeout], false, Ended, None, false),
+        (&[crash, F::Status(400)], false, Ended, None, false),
+        (&[crash, F::Status(503)], false, Ended, first, false),
+        (&[crash, F::Reset { sent_whole: false }], false, Ended, first, false),
+        (&[crash, F::ConnectFailed, F::Status(429)], false, Ended, first, false),
+    ];
+    for (failures, one_more, end, booking, suspect) in rows {
+        let (mut attempts, answers) = run(failures, &settings());
+        if one_more {
+            attempts.started(ReplicaId(9));
+        }
+        match end {
+            Answered => attempts.answered(),
+            Ended => attempts.ended(),
+        }
+        assert_eq!((attempts.due(), attempts.is_suspect()), (booking, suspect), "{failures:?}");
+        assert_eq!(attempts.due(), None, "booked once");
+        if suspect {
+            assert_eq!(answers.last(), Some(&(Verdict::Deferred, GiveUp)), "{failures:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_replay_a_failure_is_the_replicas_own_at_once() {
+    let settings = RetrySettings { attempts: 1, ..settings() };
+    let (mut attempts, answers) = run(&[F::Status(500)], &settings);
+    assert_eq!(answers, [(Verdict::Failure(Failure::Status(500)), GiveUp)]);
+    attempts.ended();
+    assert_eq!(attempts.due(), None, "it was booked with the release");
+}
