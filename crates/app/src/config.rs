@@ -141,7 +141,10 @@ impl Config {
     ) -> Result<Loaded, Diagnostics> {
         let mut source = Source::new(name, text);
         let (document, errors) = DeTable::parse_recoverable(text);
-        source.mask_secrets(document.get_ref());
+        match errors.as_slice() {
+            [] => source.mask_secrets(document.get_ref()),
+            _ => source.mask_secret_lines(),
+        }
         let mut problems = Problems::new(&source);
         if !errors.is_empty() {
             errors.iter().for_each(|error| syntax_error(error, &mut problems));
@@ -159,7 +162,12 @@ impl Config {
 
 fn syntax_error(error: &toml::de::Error, problems: &mut Problems<'_>) {
     let at = error.span().map_or(Origin::Default, Origin::File);
-    let message = error.message();
+    let message = match error.span() {
+        Some(span) if span.is_empty() && error.message().starts_with("string values must be quoted") => {
+            "the value is missing"
+        }
+        _ => error.message().trim_end_matches(", expected nothing"),
+    };
     let unquoted =
         ["invalid float", "invalid integer", "invalid datetime", "must be quoted", "invalid boolean"];
     let added = problems.add(&at, format!("not TOML: {message}"));

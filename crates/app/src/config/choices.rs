@@ -18,12 +18,13 @@ macro_rules! choices {
     } later { $($later:literal),* })+) => { $(
         impl Text for $kind {
             const KIND: &'static str = concat!("\"", $first, "\"", $(" or \"", $word, "\""),*);
+            const EXAMPLE: &'static str = concat!("\"", $first, "\"");
 
             fn parse(text: &str) -> Result<Self, Refusal> {
                 match text {
                     $first => Ok($first_value),
                     $($word => Ok($value),)*
-                    $($later => Err(Refusal::NotYet($later.into())),)*
+                    $($later => Err(Refusal::NotYet(concat!("\"", $later, "\"").into())),)*
                     _ => Err(unknown($what, text, &[$first, $($word),*])),
                 }
             }
@@ -112,12 +113,13 @@ pub(super) struct Memory;
 
 impl Text for Memory {
     const KIND: &'static str = "\"memory\"";
+    const EXAMPLE: &'static str = Self::KIND;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         match text {
             "memory" => Ok(Self),
             // The rest of the URL may hold a password.
-            _ if text.starts_with("redis://") => Err(Refusal::NotYet("redis://...".into())),
+            _ if text.starts_with("redis://") => Err(Refusal::NotYet("redis://".into())),
             _ => Err(unknown("store", text, &["memory"])),
         }
     }
@@ -141,6 +143,7 @@ pub(super) enum Output {
 
 impl Text for Output {
     const KIND: &'static str = "\"stdout\" or \"file:PATH\" or \"off\"";
+    const EXAMPLE: &'static str = r#""file:/var/log/usage.jsonl""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         match text {

@@ -14,6 +14,7 @@ pub(super) struct Name(pub(super) Arc<str>);
 
 impl Text for Name {
     const KIND: &'static str = "a name";
+    const EXAMPLE: &'static str = r#""qwen3""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = |what: &str| Err(Refusal::wrong(what, "write a name of 1 to 256 bytes"));
@@ -37,6 +38,7 @@ impl Text for Name {
 
 impl Text for SocketAddr {
     const KIND: &'static str = "an IP address and a port";
+    const EXAMPLE: &'static str = r#""127.0.0.1:8080""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|_| {
@@ -52,12 +54,13 @@ impl Text for SocketAddr {
 
 impl Text for ReplicaUrl {
     const KIND: &'static str = "a base URL";
+    const EXAMPLE: &'static str = r#""http://10.0.0.11:8000""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|e| match e {
-            UrlError::NotYetTls => Refusal::NotYet(text.into()),
-            // The text may hold a password before an '@'.
-            other => Refusal::wrong(other.to_string(), "for example \"http://10.0.0.11:8000\""),
+            UrlError::NotYetTls => Refusal::NotYet("https://".into()),
+            // The text is not repeated: it may hold a password before an '@'.
+            other => Refusal::wrong(other.to_string(), format!("for example {}", Self::EXAMPLE)),
         })
     }
 
@@ -72,6 +75,7 @@ impl Text for ReplicaUrl {
 
 impl Text for SessionSource {
     const KIND: &'static str = "a session key source";
+    const EXAMPLE: &'static str = r#""header:x-session-id""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);

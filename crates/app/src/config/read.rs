@@ -108,11 +108,13 @@ pub(super) struct Reader<'s> {
     pub(super) lookup: Lookup<'s>,
     /// Names on the way here, and whether each is a list.
     path: Vec<(&'static str, bool)>,
+    /// The list just read lacks the items that could not be read.
+    partial: bool,
 }
 
 impl<'s> Reader<'s> {
     pub(super) fn new(problems: Problems<'s>, lookup: Lookup<'s>) -> Self {
-        Self { problems, lookup, path: Vec::new() }
+        Self { problems, lookup, path: Vec::new(), partial: false }
     }
 
     /// The key being read.
@@ -133,15 +135,16 @@ impl<'s> Reader<'s> {
                 let section = self.section_name();
                 self.problems
                     .add(header, format!("the key \"{name}\" is missing in {section}"))
-                    .hint(format!("add {name} = ..., {}", T::kind()));
+                    .hint(format!("add {name} = ... ({})", T::kind()));
             }
             return;
         };
         self.path.push((name, false));
         slot.origin = Origin::File(node.span());
-        match T::read(node, self) {
-            Some(value) => slot.value = value,
-            None => slot.sound = false,
+        let value = T::read(node, self);
+        slot.sound = value.is_some() && !std::mem::take(&mut self.partial);
+        if let Some(value) = value {
+            slot.value = value;
         }
         self.path.pop();
     }
@@ -207,7 +210,8 @@ impl<T: Value> Value for Vec<Set<T>> {
             Some(Set { value, origin: Origin::File(item.span()), sound: true })
         };
         let values: Vec<Option<Set<T>>> = items.iter().map(read).collect();
-        values.into_iter().collect()
+        reader.partial = values.iter().any(Option::is_none);
+        Some(values.into_iter().flatten().collect())
     }
 
     fn show(&self) -> String {

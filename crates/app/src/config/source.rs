@@ -35,11 +35,20 @@ impl Source {
     /// Marks every text under a key that names a secret and is no reference, so that a secret written into the
     /// file by mistake is not printed along with the mistake. Keys count by name, known or not.
     pub(super) fn mask_secrets(&mut self, table: &DeTable<'_>) {
-        for (key, value) in table {
-            let secret = ["token", "credential", "password", "secret", "api_key"]
-                .iter()
-                .any(|s| key.get_ref().contains(s));
-            self.mask(value, secret);
+        self.mask_table(table, false);
+    }
+
+    /// The same, line by line, for a text that is no document.
+    pub(super) fn mask_secret_lines(&mut self) {
+        let mut start = 0;
+        for line in self.text.split_inclusive('\n') {
+            if let Some((key, value)) = line.split_once('=')
+                && names_a_secret(key)
+                && !is_reference(value.trim_start().trim_start_matches(['"', '\'']))
+            {
+                self.masked.push(start + key.len() + 1..start + line.trim_end().len());
+            }
+            start += line.len();
         }
     }
 
@@ -60,9 +69,16 @@ impl Source {
     fn mask(&mut self, node: &Spanned<DeValue<'_>>, secret: bool) {
         match node.get_ref() {
             DeValue::String(text) if secret && !is_reference(text) => self.masked.push(node.span()),
+            DeValue::String(url) if url.contains("://") && url.contains('@') => self.masked.push(node.span()),
             DeValue::Array(items) => items.iter().for_each(|item| self.mask(item, secret)),
-            DeValue::Table(table) => self.mask_secrets(table),
+            DeValue::Table(table) => self.mask_table(table, secret),
             _ => {}
+        }
+    }
+
+    fn mask_table(&mut self, table: &DeTable<'_>, secret: bool) {
+        for (key, value) in table {
+            self.mask(value, secret || names_a_secret(key.get_ref()));
         }
     }
 
@@ -81,8 +97,12 @@ impl Source {
     }
 }
 
+fn names_a_secret(key: &str) -> bool {
+    ["token", "credential", "password", "secret", "api_key"].iter().any(|part| key.contains(part))
+}
+
 /// Whether `text` names a place of a secret instead of holding it.
-pub(super) fn is_reference(text: &str) -> bool {
+fn is_reference(text: &str) -> bool {
     text.starts_with("env:") || text.starts_with("file:")
 }
 

@@ -18,6 +18,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 impl Text for Span {
     const KIND: &'static str = "a duration";
+    const EXAMPLE: &'static str = r#""3s""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let bad = || {
@@ -58,6 +59,7 @@ impl Text for Span {
 
 impl Text for Period {
     const KIND: &'static str = "a duration above zero";
+    const EXAMPLE: &'static str = Span::EXAMPLE;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let span = Span::parse(text)?;
@@ -84,6 +86,7 @@ const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 <
 
 impl Text for Size {
     const KIND: &'static str = "a size above zero";
+    const EXAMPLE: &'static str = r#""64MiB""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let bad = || {

@@ -12,6 +12,8 @@ use super::read::{Node, Reader, Value};
 pub(super) trait Text: Sized {
     /// What is expected: "a duration".
     const KIND: &'static str;
+    /// One that is right, in quotes.
+    const EXAMPLE: &'static str;
     /// Reads it from what stands between the quotes.
     fn parse(text: &str) -> Result<Self, Refusal>;
     /// The text again.
@@ -47,7 +49,7 @@ impl<T: Text> Value for T {
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let DeValue::String(text) = node.get_ref() else {
-            reader.wrong_type::<T>(node).hint("write it in quotes, as the reference shows it");
+            reader.wrong_type::<T>(node).hint(format!("for example {}", T::EXAMPLE));
             return None;
         };
         let at = Origin::File(node.span());
@@ -58,7 +60,7 @@ impl<T: Text> Value for T {
                 reader.problems.add(&at, what).hint(hint);
             }
             Err(Refusal::NotYet(what)) => {
-                let what = format!("{} = \"{what}\"", reader.key());
+                let what = format!("{}: {what}", reader.key());
                 reader.problems.not_yet(&at, what);
             }
         }

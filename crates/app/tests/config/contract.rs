@@ -1,0 +1,61 @@
+//! The whole configuration contract in one file: every key is known, and exactly the later ones are refused.
+
+use super::findings;
+
+const CONTRACT: &str = include_str!("../fixtures/contract.toml");
+
+/// The line of the fixture that a finding points at, and what it says.
+fn refusals() -> Vec<(String, String)> {
+    let lines: Vec<&str> = CONTRACT.lines().collect();
+    let split = |finding: &String| {
+        let mut parts = finding.splitn(3, ':');
+        let number: usize = parts.next()?.parse().ok()?;
+        let what = parts.nth(1)?.trim().to_owned();
+        Some((lines[number - 1].split(" = ").next()?.to_owned(), what))
+    };
+    findings(CONTRACT).iter().filter_map(split).collect()
+}
+
+#[test]
+fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
+    let expected = [
+        ("tls", "\"tls\""),
+        ("discover", "\"discover\""),
+        ("slots", "\"slots\""),
+        ("engine", "engine: \"openai\""),
+        ("credentials", "a second credential"),
+        ("hold", "\"hold\""),
+        ("weight", "\"weight\""),
+        ("description", "\"description\""),
+        ("[[routes.targets]]", "a second target of a route"),
+        ("[routes.fallback]", "\"fallback\""),
+        ("[[routes.policies]]", "\"policies\""),
+        ("mode", "mode: \"predictive\""),
+        ("max_length", "max_length other than 1000"),
+        ("max_wait", "max_wait other than \"60s\""),
+        ("prompt", "prompt other than 0.0"),
+        ("cached", "cached other than 0.0"),
+        ("completion", "completion other than 0.0"),
+        ("poison_ttl", "poison_ttl other than \"60s\""),
+        ("poison_entries", "poison_entries other than 1000"),
+        ("[[keys]]", "\"keys\""),
+        ("store", "store: redis://"),
+    ];
+    let expected: Vec<(String, String)> = expected
+        .iter()
+        .map(|(line, what)| ((*line).into(), format!("{what} is not supported yet in this version")))
+        .collect();
+    assert_eq!(refusals(), expected);
+}
+
+#[test]
+fn every_mode_of_a_later_version_is_known_by_name() {
+    for mode in ["predictive", "weighted", "policy", "round_robin"] {
+        let text = format!(
+            "[[pools]]\nname = \"a\"\nreplicas = [\"http://h\"]\n[[routes]]\nmodel = \"m\"\nmode = \"{mode}\"\n\
+             [[routes.targets]]\npool = \"a\"\n"
+        );
+        let expected = format!("6:8: mode: \"{mode}\" is not supported yet in this version");
+        assert_eq!(findings(&text), [expected]);
+    }
+}
