@@ -25,6 +25,8 @@ const RIMS: &[Rim] = &[
             ("crates/proxy/src/clock.rs", "the data plane's one reading of time"),
             ("crates/lab/src/sim/realtime.rs", "the model's virtual time follows the real one here"),
             ("crates/lab/src/sim/wall_clock.rs", "engines stamp their answers with the time of day"),
+            ("crates/lab/src/traffic/exchange.rs", "the traffic measures the answers it gets"),
+            ("crates/app/src/demo.rs", "how long the demo has run, and its rates"),
             ("crates/app/src/usage_log.rs", "how often a loss of lines is warned about"),
             ("crates/app/src/usage_log/writer.rs", "when the writer thread collects what is left"),
         ],
@@ -44,6 +46,8 @@ const RIMS: &[Rim] = &[
             ),
             ("crates/proxy/src/scrape.rs", "hyper drives a scrape's connection in its own task"),
             ("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas"),
+            ("crates/lab/src/traffic.rs", "a task for each session of the traffic"),
+            ("crates/app/src/demo.rs", "the gateway's start and end block, the simulated replicas must not"),
         ],
         mend: "return a future and let the caller spawn it",
     },
@@ -75,7 +79,14 @@ const RIMS: &[Rim] = &[
     Rim {
         what: "a read of the environment",
         sequences: &["env :: var", "env :: var_os", "env :: vars", "env :: args", "env :: args_os"],
-        allowed: &[XTASK, ("crates/app/src/config.rs", "secrets written as env:NAME")],
+        allowed: &[
+            XTASK,
+            ("crates/app/src/config.rs", "secrets written as env:NAME"),
+            (
+                "crates/app/src/cli/explain.rs",
+                "the admin listener's token, which must not stand on a command line",
+            ),
+        ],
         mend: "take the value as an argument; configuration resolves `env:NAME`",
     },
 ];
