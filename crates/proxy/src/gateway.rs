@@ -10,7 +10,7 @@ use httparse::Header;
 use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, Serves, Session};
 use sluicegate_wire::endpoint;
 
-use crate::plan::{Plan, RoutesPlan};
+use crate::plan::{Plan, RoutePlan, RoutesPlan};
 use crate::pool::Pool;
 use crate::refusal::Refusal;
 use crate::resolve::resolve;
@@ -74,8 +74,20 @@ pub struct Explained {
 #[derive(Debug, Default)]
 struct Learned {
     ids: HashMap<Arc<str>, ModelId>,
-    by_replica: HashMap<ReplicaId, Vec<Arc<str>>>,
+    by_replica: HashMap<ReplicaId, Models>,
 }
+
+/// What a replica says it serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Models {
+    /// These.
+    Named(Vec<Arc<str>>),
+    /// It has no list of models: whatever it is asked for.
+    Any,
+}
+
+/// Name of the route to replicas that have no list of models, and the id that only those serve.
+const ANY: (&str, ModelId) = ("*", ModelId(u32::MAX));
 
 impl Gateway {
     /// Binds the listener and starts the data-plane threads and the control thread. Returns when connections are
@@ -97,7 +109,7 @@ impl Gateway {
         server::start(Self {
             plan,
             pools,
-            routes: ArcSwap::from_pointee(Routes::new(routes)),
+            routes: ArcSwap::from_pointee(Routes::new(routes, None)),
             sink,
             counters: Counters::default(),
             draining: AtomicBool::new(false),
@@ -124,7 +136,7 @@ impl Gateway {
         let serves = |pool: &Arc<Pool>| {
             pool.snapshot().replicas.iter().any(|r| matches!(r.health, Health::Live | Health::Probing))
         };
-        !self.is_draining() && !self.routes.load().models().is_empty() && self.pools.iter().all(serves)
+        !self.is_draining() && !self.routes.load().is_empty() && self.pools.iter().all(serves)
     }
 
     /// Numbers of the data plane, now.
@@ -186,35 +198,56 @@ impl Gateway {
     }
 
     /// Takes note of what a replica says it serves. Only where the configuration names no routes.
-    pub(crate) fn learn_models(&self, pool: &Arc<Pool>, replica: ReplicaId, models: &[Arc<str>]) {
+    pub(crate) fn learn_models(&self, pool: &Arc<Pool>, replica: ReplicaId, models: Models) {
         let RoutesPlan::AskEngines(template) = &self.plan.routes else { return };
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        if learned.by_replica.get(&replica).is_some_and(|known| known == models) {
+        if learned.by_replica.get(&replica) == Some(&models) {
             return;
         }
         let url = pool.replica(replica).map(|r| r.url.text.clone()).unwrap_or_default();
-        tracing::info!(replica = %url, models = %models.join(", "), "replica serves");
-        learned.by_replica.insert(replica, models.to_vec());
-        let mut ids = Vec::new();
-        for model in models {
-            let next = ModelId(u32::try_from(learned.ids.len()).unwrap_or(u32::MAX));
-            ids.push(*learned.ids.entry(model.clone()).or_insert(next));
-        }
-        pool.with_core(|core, _| core.set_serves(replica, Serves::Only(ids)));
-        let old = self.routes.load();
-        let mut names: Vec<_> = learned.by_replica.values().flatten().cloned().collect();
+        let serves = match &models {
+            Models::Any => {
+                tracing::info!(replica = %url, "replica has no list of models: it is sent every name");
+                Serves::All
+            }
+            Models::Named(names) => {
+                tracing::info!(replica = %url, models = %names.join(", "), "replica serves");
+                Serves::Only(names.iter().map(|name| learned.id(name)).collect())
+            }
+        };
+        learned.by_replica.insert(replica, models);
+        pool.with_core(|core, _| core.set_serves(replica, serves));
+        self.routes.store(Arc::new(learned.routes(&self.routes.load(), template, pool)));
+    }
+}
+
+impl Learned {
+    fn id(&mut self, name: &Arc<str>) -> ModelId {
+        let next = ModelId(u32::try_from(self.ids.len()).unwrap_or(u32::MAX - 1));
+        *self.ids.entry(name.clone()).or_insert(next)
+    }
+
+    /// A route a name. One that stays keeps what it has learned and its retry budget.
+    fn routes(&self, old: &Routes, template: &RoutePlan, pool: &Arc<Pool>) -> Routes {
+        let made = |name: &str, id| {
+            let plan = RoutePlan { model: name.into(), ..template.clone() };
+            Route::new(plan, Arc::clone(pool), Some(id))
+        };
+        let known = |models: &Models| match models {
+            Models::Named(names) => names.clone(),
+            Models::Any => Vec::new(),
+        };
+        let mut names: Vec<_> = self.by_replica.values().flat_map(known).collect();
         names.sort();
         names.dedup();
-        let routes = names.into_iter().map(|name| {
-            // A route that stays keeps what it has learned and its retry budget.
-            old.get(&name).cloned().unwrap_or_else(|| {
-                let mut plan = (**template).clone();
-                let id = learned.ids.get(&name).copied();
-                plan.model = name;
-                Route::new(plan, Arc::clone(pool), id)
-            })
+        let routes = names.iter().filter_map(|name| {
+            let id = *self.ids.get(name)?;
+            let kept = old.get(name).filter(|r| r.model == Some(id)).cloned();
+            Some(kept.unwrap_or_else(|| made(name, id)))
         });
-        self.routes.store(Arc::new(Routes::new(routes.collect())));
+        let any = self.by_replica.values().any(|m| *m == Models::Any);
+        let any = any.then(|| old.any().cloned().unwrap_or_else(|| made(ANY.0, ANY.1)));
+        Routes::new(routes.collect(), any)
     }
 }
 

@@ -26,7 +26,6 @@ pub(crate) struct Resolved {
     pub(crate) edits: Edits,
     /// The usage-only event that will come was asked for by the gateway, not by the client.
     pub(crate) hide_usage: bool,
-    pub(crate) stream: bool,
     pub(crate) tokens: u64,
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
@@ -73,7 +72,6 @@ pub(crate) fn resolve(
     Ok(Resolved {
         edits: Edits::new(&peek, upstream_model, inject),
         hide_usage: inject,
-        stream: peek.stream,
         tokens: route.prompt_tokens(peek.text_bytes, peek.media_parts),
         session: session(routes, route, headers, body, &peek),
         prefix: prefix_key(body, &peek, route.plan.prefix_chars, route.salt),
@@ -124,7 +122,7 @@ fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
 
 fn unknown_model(routes: &Routes, asked: &str) -> Refusal {
     let models = routes.models();
-    if models.is_empty() {
+    if routes.is_empty() {
         return Refusal::NoReplica(sluicegate_core::NoReplica::NotReady);
     }
     let mut hint = format!(

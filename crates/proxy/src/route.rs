@@ -23,6 +23,8 @@ pub(crate) struct Routes {
     by_name: HashMap<Arc<str>, Arc<Route>>,
     /// Public names without aliases, sorted.
     models: Vec<Arc<str>>,
+    /// Takes every other name: some engine would not say which models it serves.
+    any: Option<Arc<Route>>,
     /// Every body member that some route reads a session key from.
     session_members: Vec<Box<str>>,
 }
@@ -42,9 +44,9 @@ pub(crate) struct Route {
 }
 
 impl Routes {
-    pub(crate) fn new(routes: Vec<Arc<Route>>) -> Self {
-        let mut table = Self::default();
-        for route in routes {
+    pub(crate) fn new(routes: Vec<Arc<Route>>, any: Option<Arc<Route>>) -> Self {
+        let mut table = Self { any, ..Self::default() };
+        for route in routes.iter().chain(&table.any) {
             for source in &route.plan.session_keys {
                 if let SessionSource::Body(name) = source
                     && !table.session_members.contains(name)
@@ -52,6 +54,8 @@ impl Routes {
                     table.session_members.push(name.clone());
                 }
             }
+        }
+        for route in routes {
             for alias in &route.plan.aliases {
                 table.by_name.insert(alias.clone(), Arc::clone(&route));
             }
@@ -63,7 +67,16 @@ impl Routes {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Route>> {
-        self.by_name.get(name)
+        self.by_name.get(name).or(self.any.as_ref())
+    }
+
+    /// No request can be routed yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.models.is_empty() && self.any.is_none()
+    }
+
+    pub(crate) fn any(&self) -> Option<&Arc<Route>> {
+        self.any.as_ref()
     }
 
     pub(crate) fn models(&self) -> &[Arc<str>] {

@@ -14,7 +14,7 @@ use sluicegate_core::{EngineLoad, ReplicaId, Scrape};
 use sluicegate_wire::{EngineMetrics, engine_metrics};
 use tokio::net::TcpStream;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Models};
 use crate::pool::{Pool, Replica};
 
 /// Largest answer of a scrape that is read. Real ones are about 60 KB.
@@ -51,7 +51,7 @@ pub(crate) async fn canary(pool: Arc<Pool>, id: ReplicaId) {
     let Some(replica) = pool.replica(id).cloned() else { return };
     let answered = async {
         let mut call = Call::open(&pool, &replica).await.ok()?;
-        let models = call.models().await.ok()?;
+        let models = call.models().await.ok()??;
         let (model, _) = models.first()?;
         let body = serde_json::json!({ "model": &**model, "prompt": "1", "max_tokens": 1 }).to_string();
         let (status, _) = call.send(Method::POST, "/v1/completions", body).await.ok()?;
@@ -94,12 +94,20 @@ fn engine_load(metrics: &EngineMetrics) -> Option<EngineLoad> {
 
 async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call: &mut Call) {
     let Ok(models) = call.models().await else { return };
-    if let Some(context) = models.iter().filter_map(|(_, context)| *context).min() {
-        replica.context.store(context, Ordering::Relaxed);
-    }
-    let names: Vec<_> = models.into_iter().map(|(name, _)| name).collect();
-    gateway.learn_models(pool, replica.id, &names);
+    let models = match models {
+        None => Models::Any,
+        Some(models) => {
+            if let Some(context) = models.iter().filter_map(|(_, context)| *context).min() {
+                replica.context.store(context, Ordering::Relaxed);
+            }
+            Models::Named(models.into_iter().map(|(name, _)| name).collect())
+        }
+    };
+    gateway.learn_models(pool, replica.id, models);
 }
+
+/// Name and context length.
+type ModelEntry = (Arc<str>, Option<u64>);
 
 /// One connection for the few calls of a scrape.
 struct Call {
@@ -161,19 +169,25 @@ impl Call {
         Ok((status, body.to_bytes()))
     }
 
-    /// Model names and their context lengths, where the engine tells them.
-    async fn models(&mut self) -> Result<Vec<(Arc<str>, Option<u64>)>, CallError> {
+    /// Model names and their context lengths, where the engine tells them. None: it has no such list.
+    async fn models(&mut self) -> Result<Option<Vec<ModelEntry>>, CallError> {
         let (status, body) = self.send(Method::GET, "/v1/models", String::new()).await?;
+        if matches!(
+            status,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+        ) {
+            return Ok(None);
+        }
         if !status.is_success() {
             return Err(CallError::Other);
         }
         let answer: serde_json::Value = serde_json::from_slice(&body).map_err(|_| CallError::Other)?;
         let data = answer.get("data").and_then(|d| d.as_array()).ok_or(CallError::Other)?;
-        Ok(data.iter().filter_map(model).collect())
+        Ok(Some(data.iter().filter_map(model).collect()))
     }
 }
 
-fn model(entry: &serde_json::Value) -> Option<(Arc<str>, Option<u64>)> {
+fn model(entry: &serde_json::Value) -> Option<ModelEntry> {
     let name = entry.get("id")?.as_str()?;
     // vLLM and SGLang say `max_model_len`, llama-server `meta.n_ctx`.
     let context =
