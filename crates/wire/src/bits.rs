@@ -5,6 +5,8 @@
 //! section 3.1. Both readers carry their state over, so the bytes may come in any split.
 
 const STEP: usize = 64;
+/// Strings up to here are looked through eight bytes at a time.
+const SHORT: usize = 32;
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /// Reads on inside a string, from just after its opening quote.
@@ -21,31 +23,24 @@ impl InString {
     #[inline]
     pub(crate) fn close(&mut self, bytes: &[u8]) -> Option<usize> {
         // Names and short values are most of the strings and few of the bytes.
-        if self.carry == 0
-            && let Some(head) = bytes.first_chunk::<16>()
-        {
-            for (at, &byte) in head.iter().enumerate() {
-                if byte == b'"' {
-                    return Some(at + 1);
-                }
-                if byte == b'\\' {
-                    return self.close_by_steps(bytes, at);
-                }
-            }
-            return self.close_by_steps(bytes, head.len());
+        if self.carry != 0 {
+            return self.close_by_steps(bytes, 0);
         }
-        self.close_by_steps(bytes, 0)
+        let plain = plain_run(bytes);
+        if bytes.get(plain) == Some(&b'"') { Some(plain + 1) } else { self.close_by_steps(bytes, plain) }
     }
 
     fn close_by_steps(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
-        let rest = bytes.get(from..).unwrap_or_default();
-        let (steps, tail) = rest.as_chunks::<STEP>();
+        let (steps, tail) = bytes.get(from..).unwrap_or_default().as_chunks::<STEP>();
         for step in steps {
             if let Some(end) = self.step(step, STEP) {
                 return Some(at + end);
             }
             at += STEP;
+        }
+        if tail.is_empty() {
+            return None;
         }
         self.step(&padded(tail), tail.len()).map(|end| at + end)
     }
@@ -137,6 +132,30 @@ fn escaped(slashes: u64, carry: &mut u64, len: usize) -> u64 {
     let escaped = (EVEN ^ (even_runs << 1)) & follows;
     *carry = if len < STEP { escaped >> len & 1 } else { u64::from(over) };
     escaped
+}
+
+/// Bytes without a quote or backslash from the beginning, as far as a short string goes.
+#[inline]
+fn plain_run(bytes: &[u8]) -> usize {
+    let (words, tail) = bytes.get(..SHORT).unwrap_or(bytes).as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let hits = quotes_and_slashes(u64::from_le_bytes(*word));
+        if hits != 0 {
+            return index * 8 + hits.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = tail.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count();
+    words.len() * 8 + plain
+}
+
+/// A high bit for each byte that is a quote or a backslash. Bits above the lowest one may be false: the borrow of the
+/// subtraction runs upwards.
+#[inline]
+fn quotes_and_slashes(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    zero_bytes(word ^ (ONES * b'"' as u64)) | zero_bytes(word ^ (ONES * b'\\' as u64))
 }
 
 /// Bit i of the result is the exclusive or of bits 0 to i.

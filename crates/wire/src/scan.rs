@@ -198,6 +198,10 @@ impl Scan {
         let raw = rest.get(..len - 1).unwrap_or_default();
         let (form, place) = (self.form, self.place());
         self.field = self.token.finish(raw, reader.escaped, |name| field_of(form, place, name));
+        if rest.get(len) == Some(&b':') {
+            self.state = State::Value;
+            return len + 1;
+        }
         self.state = State::Colon;
         len
     }
@@ -219,11 +223,22 @@ impl Scan {
             }
             _ => {}
         }
-        match closed {
-            Some(_) => self.resume(),
-            None => self.state = State::Text(reader),
+        let Some(len) = closed else {
+            self.state = State::Text(reader);
+            return rest.len();
+        };
+        self.behind_value(rest, len)
+    }
+
+    /// The value ends at `len`: what its container goes on with, over the usual comma and quote if they are there.
+    #[inline]
+    fn behind_value(&mut self, rest: &[u8], len: usize) -> usize {
+        self.resume();
+        if matches!(self.state, State::Member) && rest.get(len..len + 2) == Some(b",\"") {
+            self.state = State::Name(InString::default());
+            return len + 2;
         }
-        closed.unwrap_or(rest.len())
+        len
     }
 
     fn scalar(&mut self, rest: &[u8], facts: &mut Facts) -> usize {
@@ -239,16 +254,12 @@ impl Scan {
         }
         let field = self.field;
         self.token.finish(raw, false, |number| facts.number(field, number));
-        self.resume();
-        len
+        self.behind_value(rest, len)
     }
 
     fn skip(&mut self, mut reader: InContainer, rest: &[u8]) -> usize {
         match reader.close(rest) {
-            Some(len) => {
-                self.resume();
-                len
-            }
+            Some(len) => self.behind_value(rest, len),
             None => {
                 self.state = State::Skip(reader);
                 rest.len()

@@ -66,6 +66,8 @@ fn sparse() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_string_closes_where_the_grammar_says(bytes in prop_oneof![dense(), sparse()], cut in 0_usize..300) {
         let cut = cut.min(bytes.len());
@@ -97,4 +99,12 @@ fn a_run_of_backslashes_across_two_steps_keeps_its_parity() {
         let expected = if slashes % 2 == 0 { slashes + 1 } else { slashes + 2 };
         assert_eq!(InString::default().close(&bytes), Some(expected), "{slashes}");
     }
+}
+
+#[test]
+fn a_quote_escaped_in_the_part_before_does_not_close() {
+    let mut parts = InString::default();
+    assert_eq!(parts.close(b"a\\"), None);
+    assert_eq!(parts.close(b"\""), None);
+    assert_eq!(parts.close(b"\""), Some(1));
 }

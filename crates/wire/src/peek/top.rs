@@ -128,7 +128,7 @@ impl Top<'_, '_> {
                 return self.turns.read(&mut self.cursor);
             }
             (b"system", Messages) | (b"instructions", Responses) => {
-                return self.turns.content(&mut self.cursor, &mut self.instructions);
+                return self.turns.instructions(&mut self.cursor, &mut self.instructions);
             }
             (b"prompt", Completions | Other) => return self.texts(),
             (b"input" | b"query" | b"queries" | b"documents" | b"text_1" | b"text_2" | b"content", Other) => {

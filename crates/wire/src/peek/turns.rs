@@ -45,6 +45,8 @@ pub(super) struct Turns {
     /// A turn that is not the system's was met: later system turns are no prefix.
     begun: bool,
     user_met: bool,
+    /// The texts being read may be wanted: later turns' are only counted.
+    wanted: bool,
 }
 
 /// The members of one turn.
@@ -66,6 +68,7 @@ impl Turns {
             responses: shape == Shape::Responses,
             begun: false,
             user_met: false,
+            wanted: true,
         }
     }
 
@@ -73,6 +76,7 @@ impl Turns {
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), PeekError> {
         if cursor.next() == Some(b'"') && self.responses {
             let text = cursor.string()?;
+            self.wanted = true;
             let mut texts = Spans::default();
             self.text(&text, &mut texts);
             self.place(Turn { role: Some(Role::User), of_model: false, texts });
@@ -94,6 +98,7 @@ impl Turns {
     }
 
     fn turn(&mut self, cursor: &mut Cursor<'_>) -> Result<Turn, PeekError> {
+        self.wanted = !self.begun || !self.user_met;
         let mut turn = Turn { role: None, of_model: false, texts: Spans::default() };
         let (mut place, mut word) = (Place::First, String::new());
         while let Some(name) = cursor.member(&mut place)? {
@@ -137,8 +142,18 @@ impl Turns {
         }
     }
 
-    /// A turn's content: a string or an array of strings and parts.
-    pub(super) fn content(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans) -> Result<(), PeekError> {
+    /// A system prompt that stands outside of the turns.
+    pub(super) fn instructions(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        texts: &mut Spans,
+    ) -> Result<(), PeekError> {
+        self.wanted = true;
+        self.content(cursor, texts)
+    }
+
+    /// A string or an array of strings and parts.
+    fn content(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans) -> Result<(), PeekError> {
         self.parts(cursor, texts, true)
     }
 
@@ -192,7 +207,7 @@ impl Turns {
 
     fn text(&mut self, text: &Text, texts: &mut Spans) {
         self.text_bytes += text.raw_len() as u64;
-        if !self.begun || !self.user_met {
+        if self.wanted {
             texts.push(text);
         }
     }

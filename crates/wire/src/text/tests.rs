@@ -61,6 +61,8 @@ fn blank_is_white_space_however_it_is_written() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn decoding_undoes_the_encoding_of_another_library(text in any::<String>(), limit in 0_usize..40) {
         let json = serde_json::to_vec(&text).unwrap();
