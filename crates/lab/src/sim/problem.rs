@@ -1,0 +1,170 @@
+//! Every error the simulated engine can answer with, in vLLM's words.
+
+use serde_json::json;
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Problem {
+    NotFound,
+    MethodNotAllowed {
+        allow: &'static str,
+    },
+    NotJsonType,
+    BadJson {
+        position: usize,
+        reason: &'static str,
+    },
+    /// A missing or ill-typed field of the body.
+    Field {
+        field: &'static str,
+        kind: &'static str,
+        says: &'static str,
+        input: String,
+    },
+    UnknownModel {
+        asked: String,
+        served: String,
+    },
+    /// A value that cannot be served. `param` names the field.
+    Refused {
+        message: String,
+        param: &'static str,
+    },
+    BodyTooLarge,
+    Busy,
+    Internal(String),
+}
+
+impl Problem {
+    /// A well-formed value that vLLM's own checks refuse.
+    pub(super) fn value(message: &str, param: &'static str, value: impl std::fmt::Display) -> Self {
+        Self::Refused { message: format!("{message} (parameter={param}, value={value})"), param }
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        match self {
+            Self::NotFound | Self::UnknownModel { .. } => 404,
+            Self::MethodNotAllowed { .. } => 405,
+            Self::NotJsonType | Self::BadJson { .. } | Self::Field { .. } | Self::Refused { .. } => 400,
+            Self::BodyTooLarge => 413,
+            Self::Busy => 503,
+            Self::Internal(_) => 500,
+        }
+    }
+
+    /// The body of an answer.
+    pub(super) fn body(&self) -> String {
+        if let Some(detail) = self.detail() {
+            return json!({ "detail": detail }).to_string();
+        }
+        let (message, kind, param) = self.parts();
+        format!(
+            r#"{{"error":{{"message":{message},"type":"{kind}","param":{param},"code":{}}}}}"#,
+            self.status()
+        )
+    }
+
+    /// The same as an event inside a stream that has begun: Python writes this one with spaces.
+    pub(super) fn event(&self) -> String {
+        let (message, kind, param) = self.parts();
+        let code = self.status();
+        format!(
+            "data: {{\"error\": {{\"message\": {message}, \"type\": \"{kind}\", \"param\": {param}, \"code\": {code}}}}}\n\n"
+        )
+    }
+
+    /// What the web framework says by itself, without the OpenAI shape.
+    fn detail(&self) -> Option<&'static str> {
+        match self {
+            Self::NotFound => Some("Not Found"),
+            Self::MethodNotAllowed { .. } => Some("Method Not Allowed"),
+            Self::BodyTooLarge => Some("Content Too Large"),
+            _ => None,
+        }
+    }
+
+    /// Message and parameter as JSON, and the type.
+    fn parts(&self) -> (String, &'static str, String) {
+        let (message, kind, param) = match self {
+            Self::NotFound | Self::MethodNotAllowed { .. } | Self::BodyTooLarge => {
+                (self.detail().unwrap_or_default().to_owned(), "Bad Request", None)
+            }
+            Self::NotJsonType => {
+                let message =
+                    "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed";
+                (message.to_owned(), "Bad Request", None)
+            }
+            Self::BadJson { position, reason } => {
+                let message = format!(
+                    "1 validation error:\n  {{'type': 'json_invalid', 'loc': 'body.{position}', 'msg': 'JSON decode \
+                     error', 'input': '<dict of 0 items>', 'ctx': {{'error': '{reason}'}}}}"
+                );
+                (message, "Bad Request", Some(format!("body.{position}")))
+            }
+            Self::Field { field, kind, says, input } => {
+                let message = format!(
+                    "1 validation error:\n  {{'type': '{kind}', 'loc': 'body.{field}', 'msg': '{says}', 'input': \
+                     '{input}'}}"
+                );
+                (message, "Bad Request", Some(format!("body.{field}")))
+            }
+            Self::UnknownModel { asked, served } => {
+                let message = format!("The model `{asked}` does not exist. Valid aliases: {served}.");
+                (message, "NotFoundError", Some("model".to_owned()))
+            }
+            Self::Refused { message, param } => {
+                (message.clone(), "BadRequestError", Some((*param).to_owned()))
+            }
+            Self::Busy => {
+                let message = "The engine is currently busy and cannot accept new requests. Please try again later or on \
+                               a different instance.";
+                (message.to_owned(), "Service Unavailable", None)
+            }
+            Self::Internal(message) => (message.clone(), "InternalServerError", None),
+        };
+        (
+            json!(message).to_string(),
+            kind,
+            param.map_or_else(|| "null".to_owned(), |param| json!(param).to_string()),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bodies as vLLM 0.32 sent them.
+    #[test]
+    fn errors_are_those_of_the_real_engine_byte_for_byte() {
+        let table = [
+            (
+                Problem::UnknownModel { asked: "nope".to_owned(), served: "tiny".to_owned() },
+                r#"{"error":{"message":"The model `nope` does not exist. Valid aliases: tiny.","type":"NotFoundError","param":"model","code":404}}"#,
+            ),
+            (
+                Problem::value("temperature must be non-negative, got -1.0.", "temperature", "-1.0"),
+                r#"{"error":{"message":"temperature must be non-negative, got -1.0. (parameter=temperature, value=-1.0)","type":"BadRequestError","param":"temperature","code":400}}"#,
+            ),
+            (
+                Problem::BadJson { position: 9, reason: "Expecting value" },
+                r#"{"error":{"message":"1 validation error:\n  {'type': 'json_invalid', 'loc': 'body.9', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', 'ctx': {'error': 'Expecting value'}}","type":"Bad Request","param":"body.9","code":400}}"#,
+            ),
+            (
+                Problem::NotJsonType,
+                r#"{"error":{"message":"1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed","type":"Bad Request","param":null,"code":400}}"#,
+            ),
+            (
+                Problem::Busy,
+                r#"{"error":{"message":"The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.","type":"Service Unavailable","param":null,"code":503}}"#,
+            ),
+            (Problem::NotFound, r#"{"detail":"Not Found"}"#),
+            (Problem::MethodNotAllowed { allow: "POST" }, r#"{"detail":"Method Not Allowed"}"#),
+        ];
+        for (problem, body) in table {
+            assert_eq!(problem.body(), body);
+        }
+        let event = r#"data: {"error": {"message": "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", "type": "Service Unavailable", "param": null, "code": 503}}"#;
+        assert_eq!(Problem::Busy.event(), format!("{event}\n\n"));
+    }
+}

@@ -1,0 +1,5 @@
+//! The simulated engine over real sockets.
+
+mod client;
+mod model;
+mod shapes;
