@@ -40,6 +40,13 @@ impl Shown {
     }
 }
 
+/// A bound address, before there is a gateway to show.
+#[derive(Debug)]
+pub struct AdminListener {
+    listener: TcpListener,
+    token: Option<Arc<str>>,
+}
+
 /// A running admin listener; it ends when this is dropped.
 #[derive(Debug)]
 pub struct AdminServer {
@@ -48,26 +55,34 @@ pub struct AdminServer {
     thread: Option<JoinHandle<()>>,
 }
 
-impl AdminServer {
-    /// Binds the address and serves on a thread of its own. Returns when connections are accepted.
+impl AdminListener {
+    /// Binds the address.
     ///
     /// # Errors
-    /// The address cannot be bound, or the thread or its runtime cannot be made.
-    pub fn start(plan: &AdminPlan, shown: Shown) -> io::Result<Self> {
+    /// The address cannot be bound.
+    pub fn bind(plan: &AdminPlan) -> io::Result<Self> {
         let listener = TcpListener::bind(plan.address)?;
         listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        Ok(Self { listener, token: plan.token.clone() })
+    }
+
+    /// Serves on a thread of its own.
+    ///
+    /// # Errors
+    /// The thread or its runtime cannot be made.
+    pub fn serve(self, shown: Shown) -> io::Result<AdminServer> {
+        let address = self.listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = {
             let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener)?
+            tokio::net::TcpListener::from_std(self.listener)?
         };
-        let router = routes::router(shown, plan.token.clone());
-        let (stop, stopped) = oneshot::channel();
+        let router = routes::router(shown, self.token);
+        let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {
             tokio::select! {
                 // Ends only by an error that is no single connection's.
-                served = std::future::IntoFuture::into_future(axum::serve(listener, router)) => {
+                served = axum::serve(listener, router).into_future() => {
                     if let Err(error) = served {
                         tracing::error!("the admin listener ended: {error}");
                     }
@@ -75,10 +90,13 @@ impl AdminServer {
                 _ = stopped => {}
             }
         };
-        let thread = std::thread::Builder::new().name("admin".into()).spawn(move || runtime.block_on(serve))?;
-        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+        let thread =
+            std::thread::Builder::new().name("admin".into()).spawn(move || runtime.block_on(serve))?;
+        Ok(AdminServer { address, stop: Some(stop), thread: Some(thread) })
     }
+}
 
+impl AdminServer {
     /// The address bound.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {

@@ -36,6 +36,8 @@ pub enum Readiness {
     Draining,
     /// These pools have no replica that can take a request.
     NoReplica(Vec<Arc<str>>),
+    /// The engines have not yet told which models they serve.
+    NoModel,
 }
 
 impl Readiness {
@@ -46,6 +48,7 @@ impl Readiness {
             Self::Ready => None,
             Self::Draining => Some("shutting down".into()),
             Self::NoReplica(pools) => Some(format!("no replica can take a request in: {}", pools.join(", "))),
+            Self::NoModel => Some("no model is known yet".into()),
         }
     }
 }

@@ -2,9 +2,17 @@
 
 pub mod admin;
 mod admin_client;
+pub mod app;
+pub mod cli;
 pub mod config;
+mod demo;
+mod every_sink;
+mod gateway_view;
 pub mod inspect;
 pub mod metrics;
 #[cfg(test)]
 mod plain_gateway;
 pub mod usage_log;
+
+pub use app::{App, StartError};
+pub use usage_log::MemorySink;

@@ -31,8 +31,11 @@ fn replica(id: u32, health: Health, cooldown_left: Option<Duration>) -> ReplicaS
         inflight: id,
         inflight_weight: 2.5,
         scraped: Some(EngineLoad { running: 3, waiting: 1, tokens_total: Some(500), kv_usage: Some(0.25) }),
+        last_good_scrape: None,
         effective_running: 3.0,
         effective_waiting: 1.0,
+        slots: Some(16),
+        free_slot: Some(false),
         cooldown_left,
         streak: 0,
         ejections: u64::from(id) - 1,
@@ -101,7 +104,11 @@ impl Inspect for PlainGateway {
             return Err(NotFound::Replica);
         }
         let mut drained = self.drained.lock().unwrap();
-        if draining { drained.insert(replica.into()) } else { drained.remove(replica) };
+        if draining {
+            drained.insert(replica.into())
+        } else {
+            drained.remove(replica)
+        };
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::{AdminServer, Shown};
+use super::{AdminListener, AdminServer, Shown};
 use crate::admin_client::{AdminClient, Answer};
 use crate::config::AdminPlan;
 use crate::inspect::Readiness;
@@ -26,7 +26,7 @@ impl Bench {
             usage_log: None,
         };
         let plan = AdminPlan { address: ([127, 0, 0, 1], 0).into(), token: token.map(Into::into) };
-        Self { gateway, server: AdminServer::start(&plan, shown).unwrap() }
+        Self { gateway, server: AdminListener::bind(&plan).unwrap().serve(shown).unwrap() }
     }
 
     async fn call(&self, token: Option<&str>, method: Method, path: &str, body: &str) -> Answer {
@@ -51,6 +51,7 @@ async fn healthz_is_good_and_readyz_follows_the_gateway() {
     let bench = Bench::start(None);
     for (readiness, status, answer) in [
         (Readiness::Ready, 200, json!({ "ready": true, "reason": null })),
+        (Readiness::NoModel, 503, json!({ "ready": false, "reason": "no model is known yet" })),
         (Readiness::Draining, 503, json!({ "ready": false, "reason": "shutting down" })),
         (
             Readiness::NoReplica(vec!["a".into(), "b".into()]),
@@ -106,7 +107,8 @@ async fn explain_takes_a_chat_body_as_it_is() {
 async fn explain_takes_a_whole_request_and_keeps_its_body_bytes() {
     let bench = Bench::start(None);
     let body = r#"{"model":"m",  "model":"n", "big": 1e400}"#;
-    let whole = format!(r#"{{"path":"/v1/chat/completions","headers":{{"x-session-id":"s1"}},"body":{body}}}"#);
+    let whole =
+        format!(r#"{{"path":"/v1/chat/completions","headers":{{"x-session-id":"s1"}},"body":{body}}}"#);
     let (status, explained) = bench.post("/api/explain", &whole).await;
     assert_eq!((status, &explained["session"]), (200, &json!("s1")));
     assert_eq!(explained["estimated_prompt_tokens"], body.len());

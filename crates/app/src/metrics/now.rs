@@ -6,14 +6,23 @@ use super::family::{Family, Labels};
 use crate::inspect::{HEALTH_STATES, Inspect, health_name};
 
 pub(super) fn families(gateway: &dyn Inspect, lost_lines: u64) -> Vec<Family> {
-    let pools: Vec<Pool> = gateway.pools().into_iter().map(|(name, now)| (String::from(&*name), now)).collect();
+    let pools: Vec<Pool> =
+        gateway.pools().into_iter().map(|(name, now)| (String::from(&*name), now)).collect();
     let mut families = replica_families(&pools);
     families.extend(pool_families(&pools));
     let gauges = gateway.gauges();
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.extend([
-        Family::levels("sluicegate_open_connections", "Client connections open", one(gauges.open_connections)),
-        Family::levels("sluicegate_open_requests", "Requests between head and end", one(gauges.open_requests)),
+        Family::levels(
+            "sluicegate_open_connections",
+            "Client connections open",
+            one(gauges.open_connections),
+        ),
+        Family::levels(
+            "sluicegate_open_requests",
+            "Requests between head and end",
+            one(gauges.open_requests),
+        ),
         Family::counts(
             "sluicegate_connections",
             "Client connections accepted",
@@ -40,7 +49,11 @@ fn replica_families(pools: &[Pool]) -> Vec<Family> {
         Family::counts(name, help, each_replica(pools, |labels, replica| (labels, read(replica))))
     };
     vec![
-        Family::levels("sluicegate_replica_state", "1 for the replica's state, 0 for the others", states(pools)),
+        Family::levels(
+            "sluicegate_replica_state",
+            "1 for the replica's state, 0 for the others",
+            states(pools),
+        ),
         level("sluicegate_replica_inflight", "Own open requests at the replica", |r| f64::from(r.inflight)),
         level("sluicegate_replica_effective_running", "Effective running requests", |r| r.effective_running),
         level("sluicegate_replica_effective_waiting", "Effective waiting requests", |r| r.effective_waiting),

@@ -97,7 +97,11 @@ impl Requests {
             Family::counts("sluicegate_spills", "Requests whose pin was not followed", spills),
             Family::counts("sluicegate_tokens", "Tokens, reported by engines or estimated", tokens),
             Family::histograms("sluicegate_ttft_seconds", "Time to the first content of a stream", ttft),
-            Family::histograms("sluicegate_request_duration_seconds", "From head to end of a request", duration),
+            Family::histograms(
+                "sluicegate_request_duration_seconds",
+                "From head to end of a request",
+                duration,
+            ),
         ]
     }
 }

@@ -1,0 +1,225 @@
+//! The command line: what there is, and which command does it.
+
+mod check;
+mod end;
+mod explain;
+mod serve;
+mod signals;
+mod sim;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{DocsFormat, config_docs};
+use crate::demo;
+
+pub(crate) use end::Failure;
+pub(crate) use signals::Signals;
+
+/// A gateway and load balancer for LLM inference servers.
+#[derive(Debug, Parser)]
+#[command(name = "sluicegate", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sluicegate demo                                      see it work; no GPU needed
+  sluicegate serve --replica http://10.0.0.11:8000 --replica http://10.0.0.12:8000
+  sluicegate serve --config sluicegate.toml
+  sluicegate check sluicegate.toml
+  sluicegate explain --model qwen3 --session s-17 --text 'Hello'
+
+Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.
+Exit codes: 0 success, 1 failure while running, 2 error in the configuration or the command line.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway
+    Serve(ServeArgs),
+    /// Read a configuration file and show what was understood, or every error in it
+    Check(CheckArgs),
+    /// Ask a running gateway where a request would go, and why
+    Explain(ExplainArgs),
+    /// Run simulated vLLM replicas
+    Sim(SimArgs),
+    /// Run a gateway, four simulated replicas and traffic in one process, with a live table
+    Demo(DemoArgs),
+    /// Write the configuration's reference or schema
+    #[command(hide = true)]
+    ConfigDocs(ConfigDocsArgs),
+}
+
+/// Options of `serve`. Flags stand above the file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without a file, the models are asked from the replicas:
+  sluicegate serve --replica http://10.0.0.11:8000 --replica http://10.0.0.12:8000
+
+SIGTERM or SIGINT (Ctrl-C): takes no new connections, finishes running requests (at most drain_timeout,
+5 minutes by default), then exits. A second signal ends them at once.")]
+pub(crate) struct ServeArgs {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Base URL of a replica, for example http://10.0.0.11:8000; may be repeated
+    #[arg(long = "replica", value_name = "URL")]
+    pub(crate) replicas: Vec<String>,
+    /// Address for clients [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Address of the admin side [default: 127.0.0.1:9090]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// Data-plane threads; 0: one per core [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Configuration file
+    pub(crate) file: PathBuf,
+}
+
+/// Options of `explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nothing is sent to a replica and nothing is reserved.
+
+Examples:
+  sluicegate explain --model qwen3 --text 'Hello'
+  sluicegate explain --model qwen3 --session s-17 --text 'Hello'
+  sluicegate explain --file body.json
+where body.json is the body of a chat completion, or a whole request:
+  {\"method\": \"POST\", \"path\": \"/v1/completions\", \"headers\": {\"x-session-id\": \"s-17\"}, \"body\": {...}}")]
+pub(crate) struct ExplainArgs {
+    /// Admin side of the gateway
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub(crate) admin: String,
+    /// Environment variable that holds the admin token, if the gateway wants one
+    #[arg(long, value_name = "NAME", default_value = "SLUICEGATE_ADMIN_TOKEN")]
+    pub(crate) token_env: String,
+    /// File with a chat body or a whole request, as JSON; - reads standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "model")]
+    pub(crate) file: Option<PathBuf>,
+    /// Model of a made-up chat
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) model: Option<String>,
+    /// Session of the made-up chat, sent as x-session-id
+    #[arg(long, requires = "model")]
+    pub(crate) session: Option<String>,
+    /// Text of the made-up chat's only message
+    #[arg(long, default_value = "Hello", requires = "model")]
+    pub(crate) text: String,
+}
+
+/// Options of `sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example: two replicas, and a gateway in front of them
+  sluicegate sim --listen 127.0.0.1:8000 --replicas 2 --model qwen3
+  sluicegate serve --replica http://127.0.0.1:8000 --replica http://127.0.0.1:8001")]
+pub(crate) struct SimArgs {
+    /// Address of the first replica; the others take the following ports
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: SocketAddr,
+    /// Number of replicas
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) replicas: u16,
+    /// Name of the served model
+    #[arg(long, default_value = "sim")]
+    pub(crate) model: String,
+    /// Speed of each replica: 8b (an 8B model on one GPU) or fast (no thinking time)
+    #[arg(long, default_value = "8b", value_parser = sluicegate_lab::engine::Profile::NAMES)]
+    pub(crate) profile: String,
+    /// Decides the lengths and words of answers
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ctrl-C ends the demo with a summary. The exit code is 0 unless requests failed.")]
+pub(crate) struct DemoArgs {
+    /// End after this many seconds
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
+    /// Port for clients, on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Port of the admin side, on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 9090)]
+    pub(crate) admin_port: u16,
+    /// Only gateway and replicas: the traffic is yours
+    #[arg(long)]
+    pub(crate) no_traffic: bool,
+    /// Append usage lines to this file; without it they are not written
+    #[arg(long, value_name = "FILE")]
+    pub(crate) usage: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ConfigDocsArgs {
+    form: DocsForm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DocsForm {
+    Markdown,
+    Schema,
+}
+
+/// Runs the command line's command and tells the process how it ended.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Where help or error cannot be printed there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    log_to_stderr(&cli.command);
+    let ended = match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::ConfigDocs(args) => print(&config_docs(match args.form {
+            DocsForm::Markdown => DocsFormat::Markdown,
+            DocsForm::Schema => DocsFormat::Schema,
+        })),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprint!("{failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no panic.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::running(error.into()))
+}
+
+fn log_to_stderr(command: &Command) {
+    // The demo's table shares the terminal with the log.
+    let default = if matches!(command, Command::Demo(_)) { "warn" } else { "info" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,122 @@
+//! An explanation as text for people.
+
+use std::fmt::Write as _;
+
+use crate::inspect::{CandidateView, ExplainedView, OutcomeView};
+
+/// Route and keys, the verdict, a table of the replicas, the steps.
+pub(super) fn render(explained: &ExplainedView) -> String {
+    let mut text = String::new();
+    let none = || "none".to_owned();
+    let mut row = |name: &str, value: &str| {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{name:<8} {value}");
+    };
+    row("route", &explained.route);
+    row("pool", &explained.pool);
+    row("prompt", &format!("about {} tokens", explained.estimated_prompt_tokens));
+    row("session", &explained.session.clone().unwrap_or_else(none));
+    row("prefix", &explained.prefix.clone().unwrap_or_else(none));
+    row("result", &result(&explained.outcome));
+    text.push('\n');
+    text.push_str(&candidates(&explained.candidates, &explained.outcome));
+    text.push('\n');
+    for (index, step) in explained.steps.iter().enumerate() {
+        let _ = writeln!(text, "{}. {step}", index + 1);
+    }
+    text
+}
+
+fn result(outcome: &OutcomeView) -> String {
+    match outcome {
+        OutcomeView::Replica { name, reason, spilled } => {
+            format!("{name} ({reason}{})", if *spilled { ", spilled" } else { "" })
+        }
+        OutcomeView::NoReplica { reason } => format!("no replica ({reason})"),
+    }
+}
+
+fn candidates(candidates: &[CandidateView], outcome: &OutcomeView) -> String {
+    let width =
+        candidates.iter().map(|candidate| candidate.name.len()).max().unwrap_or(0).max("replica".len());
+    let mut text = format!(
+        "  {:width$}  {:9} {:>8} {:>8} {:>8}  out because\n",
+        "replica", "state", "running", "waiting", "inflight"
+    );
+    for candidate in candidates {
+        let chosen = matches!(outcome, OutcomeView::Replica { name, .. } if *name == candidate.name);
+        let mark = if chosen { '>' } else { ' ' };
+        let excluded = candidate.excluded.as_deref().unwrap_or_default();
+        let line = format!(
+            "{mark} {:width$}  {:9} {:>8.1} {:>8.1} {:>8}  {excluded}",
+            candidate.name,
+            candidate.state,
+            candidate.effective_running,
+            candidate.effective_waiting,
+            candidate.inflight,
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(name: &str, state: &str, running: f64, excluded: Option<&str>) -> CandidateView {
+        CandidateView {
+            name: name.into(),
+            state: state.into(),
+            effective_running: running,
+            effective_waiting: 0.0,
+            inflight: 1,
+            excluded: excluded.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn an_explanation_shows_verdict_numbers_and_steps() {
+        let explained = ExplainedView {
+            route: "qwen3".into(),
+            pool: "big".into(),
+            session: Some("00000000000000ff".into()),
+            prefix: None,
+            estimated_prompt_tokens: 120,
+            outcome: OutcomeView::Replica {
+                name: "http://a:8000".into(),
+                reason: "affinity_session".into(),
+                spilled: false,
+            },
+            candidates: vec![
+                candidate("http://a:8000", "live", 2.5, None),
+                candidate("http://bb:8000", "ejected", 0.0, Some("ejected")),
+            ],
+            steps: vec!["pool: 1 of 2".into(), "no-wait: 1".into()],
+        };
+        let expected = "\
+route    qwen3
+pool     big
+prompt   about 120 tokens
+session  00000000000000ff
+prefix   none
+result   http://a:8000 (affinity_session)
+
+  replica         state      running  waiting inflight  out because
+> http://a:8000   live           2.5      0.0        1
+  http://bb:8000  ejected        0.0      0.0        1  ejected
+
+1. pool: 1 of 2
+2. no-wait: 1
+";
+        assert_eq!(render(&explained), expected);
+    }
+
+    #[test]
+    fn no_replica_and_a_spill_are_said_in_the_result() {
+        assert_eq!(result(&OutcomeView::NoReplica { reason: "not_ready".into() }), "no replica (not_ready)");
+        let spilled = OutcomeView::Replica { name: "http://a".into(), reason: "load".into(), spilled: true };
+        assert_eq!(result(&spilled), "http://a (load, spilled)");
+    }
+}

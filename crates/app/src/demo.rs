@@ -1,0 +1,198 @@
+//! `sluicegate demo`: gateway, simulated replicas and traffic in one process, with a live table.
+
+mod display;
+mod stats;
+mod table;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use sluicegate_lab::sim::{Sim, SimConfig};
+use sluicegate_lab::traffic::{Traffic, TrafficConfig};
+use sluicegate_proxy::usage::UsageSink;
+
+use crate::app::{App, StartError};
+use crate::cli::{DemoArgs, Failure, Signals, print};
+use crate::config::{Config, Loaded, Overrides};
+use crate::inspect::Readiness;
+use display::Display;
+use stats::Stats;
+use table::{Now, ReplicaRow};
+
+const REPLICAS: usize = 4;
+const MODEL: &str = "demo-8b";
+/// How often the start looks whether the first scrapes are in.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// For what still runs when the demo ends.
+const LAST_CALL: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::running(error.into()))?;
+    let stats = Arc::new(Stats::default());
+    let unserved = runtime.block_on(demonstrate(args, &stats))?;
+    print(&stats.summary())?;
+    // What a client saw fail and what the gateway booked as failed should be the same; either is a failure.
+    match unserved.max(stats.totals().failed) {
+        0 => Ok(()),
+        failed => Err(Failure::running(anyhow::anyhow!("{failed} requests failed"))),
+    }
+}
+
+/// Runs until the time is over or a signal comes. Returns the requests that failed as the traffic saw it.
+async fn demonstrate(args: &DemoArgs, stats: &Arc<Stats>) -> Result<u64, Failure> {
+    let started = start(args, stats).await?;
+    let mut signals = Signals::new().map_err(|error| Failure::running(error.into()))?;
+    print(&introduction(args, &started.app))?;
+    let mut traffic = None;
+    tokio::select! {
+        () = signals.next() => {}
+        () = over(args.seconds) => {}
+        stopped = keep_going(args, &started, stats, &mut traffic) => stopped?,
+    }
+    let unserved = match traffic {
+        // What is broken off here ends as 'client gone', which is no failure.
+        Some(traffic) => traffic.stop().await.failed(),
+        None => 0,
+    };
+    let Started { app, sim, .. } = started;
+    let finished = tokio::task::spawn_blocking(move || app.finish(LAST_CALL)).await;
+    sim.shutdown().await;
+    finished.context("the gateway's end failed").map_err(Failure::running)?;
+    Ok(unserved)
+}
+
+async fn over(seconds: Option<u64>) {
+    match seconds {
+        Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the first scrapes, starts the traffic and shows what happens. Ends only by an error.
+async fn keep_going(
+    args: &DemoArgs,
+    started: &Started,
+    stats: &Stats,
+    traffic: &mut Option<Traffic>,
+) -> Result<(), Failure> {
+    ready(&started.app).await;
+    *traffic = start_traffic(args, &started.app)?;
+    show(&mut Display::new(), started, stats).await;
+    Ok(())
+}
+
+/// Everything that runs but the traffic.
+struct Started {
+    sim: Sim,
+    app: App,
+    at: Instant,
+}
+
+async fn start(args: &DemoArgs, stats: &Arc<Stats>) -> Result<Started, Failure> {
+    let config = SimConfig { replicas: REPLICAS, model: MODEL.into(), ..SimConfig::default() };
+    let sim = Sim::start(config).context("no simulated replicas").map_err(Failure::running)?;
+    let loaded = configuration(args, &sim)?;
+    let sink: Arc<dyn UsageSink> = stats.clone();
+    // Starting blocks for a moment, and the replicas are to answer meanwhile.
+    let started = tokio::task::spawn_blocking(move || App::start(loaded, vec![sink])).await;
+    let app = started.context("the start failed").map_err(Failure::running)?;
+    let app = app.map_err(|error| Failure::running(with_a_way_out(error)))?;
+    Ok(Started { sim, app, at: Instant::now() })
+}
+
+fn configuration(args: &DemoArgs, sim: &Sim) -> Result<Loaded, Failure> {
+    let overrides = Overrides {
+        replicas: sim.addrs().iter().map(|address| format!("http://{address}")).collect(),
+        listen: Some(SocketAddr::from(([127, 0, 0, 1], args.port))),
+        admin: Some(SocketAddr::from(([127, 0, 0, 1], args.admin_port))),
+        threads: Some(1),
+    };
+    let mut loaded = Config::load(None, &overrides).map_err(Failure::Configuration)?;
+    loaded.usage.stdout = false;
+    loaded.usage.file.clone_from(&args.usage);
+    Ok(loaded)
+}
+
+fn with_a_way_out(error: StartError) -> anyhow::Error {
+    let hint = match &error {
+        StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => "--port",
+        StartError::Admin { source, .. } if source.kind() == ErrorKind::AddrInUse => "--admin-port",
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{error}\n  choose another port with {hint} N; 0 takes a free one")
+}
+
+fn introduction(args: &DemoArgs, app: &App) -> String {
+    let (address, admin) = (app.address(), app.admin_address());
+    let traffic = if args.no_traffic { "no traffic but yours" } else { "steady mixed traffic" };
+    format!(
+        "\
+gateway on http://{address} in front of {REPLICAS} simulated replicas, {traffic}
+state   http://{admin}/api/state
+metrics http://{admin}/metrics
+
+Try it:
+  curl -N http://{address}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{{\"model\":\"{MODEL}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'
+  sluicegate explain --admin http://{admin} --model {MODEL} --text Hello
+
+"
+    )
+}
+
+/// Waits until the gateway has scraped its replicas and knows their model.
+async fn ready(app: &App) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while app.inspect().readiness() != Readiness::Ready || app.inspect().models().is_empty() {
+        looks.tick().await;
+    }
+}
+
+fn start_traffic(args: &DemoArgs, app: &App) -> Result<Option<Traffic>, Failure> {
+    if args.no_traffic {
+        return Ok(None);
+    }
+    let base_url = format!("http://{}", app.address());
+    let config = TrafficConfig { base_url, model: MODEL.into(), ..TrafficConfig::default() };
+    let traffic = Traffic::start(config).context("no traffic").map_err(Failure::running)?;
+    Ok(Some(traffic))
+}
+
+async fn show(display: &mut Display, started: &Started, stats: &Stats) {
+    let mut turns = tokio::time::interval(display.every());
+    let mut before = (Instant::now(), generated(&started.sim));
+    loop {
+        let now = turns.tick().await.into_std();
+        let tokens = generated(&started.sim);
+        let rates = rates(&before.1, &tokens, now.saturating_duration_since(before.0));
+        display.show(&Now {
+            elapsed: now.saturating_duration_since(started.at),
+            replicas: replica_rows(&started.app, &rates),
+            totals: stats.totals(),
+        });
+        before = (now, tokens);
+    }
+}
+
+/// Tokens that each replica has generated so far.
+fn generated(sim: &Sim) -> Vec<u64> {
+    sim.replicas().iter().map(|replica| replica.counters().map_or(0, |now| now.generation_tokens)).collect()
+}
+
+fn rates(before: &[u64], now: &[u64], time: Duration) -> Vec<f64> {
+    let per_second = |tokens: u64| f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / time.as_secs_f64();
+    let rate = |(before, now): (&u64, &u64)| match time.is_zero() {
+        true => 0.0,
+        false => per_second(now.saturating_sub(*before)),
+    };
+    before.iter().zip(now).map(rate).collect()
+}
+
+fn replica_rows(app: &App, rates: &[f64]) -> Vec<ReplicaRow> {
+    let replicas = app.inspect().pools().into_iter().flat_map(|(_, pool)| pool.replicas);
+    replicas.zip(rates).map(|(replica, rate)| ReplicaRow::of(&replica, *rate)).collect()
+}

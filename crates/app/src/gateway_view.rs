@@ -1,0 +1,129 @@
+//! The running data plane as the admin side sees it: the only place that translates its types.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sluicegate_core::{Candidate, Explanation, Health, PoolSnapshot};
+use sluicegate_proxy::{Explained, Gateway};
+
+use crate::inspect::{
+    CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, NotFound, OutcomeView, Readiness,
+    RefusedView, health_name, no_replica_name,
+};
+
+/// A gateway and whether its shutdown was asked for.
+pub(crate) struct GatewayView {
+    gateway: Arc<Gateway>,
+    draining: AtomicBool,
+}
+
+impl GatewayView {
+    pub(crate) const fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, draining: AtomicBool::new(false) }
+    }
+
+    /// A shutdown was asked for.
+    pub(crate) fn draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Inspect for GatewayView {
+    fn pools(&self) -> Vec<(Arc<str>, PoolSnapshot)> {
+        self.gateway.pools().iter().map(|pool| (Arc::clone(pool.name()), pool.snapshot())).collect()
+    }
+
+    fn models(&self) -> Vec<Arc<str>> {
+        self.gateway.models()
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.draining.load(Ordering::Relaxed) {
+            return Readiness::Draining;
+        }
+        if self.gateway.ready() {
+            return Readiness::Ready;
+        }
+        let cannot = |pool: &PoolSnapshot| !pool.replicas.iter().any(|r| takes_requests(r.health));
+        let pools: Vec<_> = self.pools().into_iter().filter(|(_, pool)| cannot(pool)).collect();
+        match pools.is_empty() {
+            true => Readiness::NoModel,
+            false => Readiness::NoReplica(pools.into_iter().map(|(name, _)| name).collect()),
+        }
+    }
+
+    fn gauges(&self) -> GaugesView {
+        let now = self.gateway.gauges();
+        GaugesView {
+            open_connections: now.open_connections,
+            open_requests: now.open_requests,
+            accepted_total: now.accepted_total,
+            refused_heads_total: now.refused_heads_total,
+        }
+    }
+
+    fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
+        let ExplainRequest { method, target, headers, body } = request;
+        match self.gateway.explain(method, target, headers, body) {
+            Ok(explained) => Ok(explained_view(explained)),
+            Err(refusal) => Err(RefusedView {
+                status: refusal.status(),
+                code: refusal.code().to_owned(),
+                message: refusal.message(),
+            }),
+        }
+    }
+
+    fn set_draining(&self, pool: &str, replica: &str, draining: bool) -> Result<(), NotFound> {
+        let pool = self.gateway.pools().iter().find(|p| **p.name() == *pool).ok_or(NotFound::Pool)?;
+        let replicas = pool.snapshot().replicas;
+        let id = replicas.iter().find(|r| r.name == replica).ok_or(NotFound::Replica)?.id;
+        if draining {
+            pool.drain(id)
+        } else {
+            pool.undrain(id)
+        }
+        Ok(())
+    }
+}
+
+const fn takes_requests(health: Health) -> bool {
+    matches!(health, Health::Live | Health::Probing)
+}
+
+fn explained_view(explained: Explained) -> ExplainedView {
+    let hash = |hash: u64| format!("{hash:016x}");
+    let Explanation { outcome, candidates, steps } = explained.explanation;
+    let outcome = match outcome {
+        Ok((replica, reason, spilled)) => {
+            let chosen = candidates.iter().find(|candidate| candidate.replica == replica);
+            OutcomeView::Replica {
+                name: chosen.map(|candidate| candidate.name.clone()).unwrap_or_default(),
+                reason: reason.as_str().to_owned(),
+                spilled,
+            }
+        }
+        Err(cause) => OutcomeView::NoReplica { reason: no_replica_name(cause).to_owned() },
+    };
+    ExplainedView {
+        route: String::from(&*explained.route),
+        pool: String::from(&*explained.pool),
+        session: explained.session.map(hash),
+        prefix: explained.prefix.map(hash),
+        estimated_prompt_tokens: explained.estimated_prompt_tokens,
+        outcome,
+        candidates: candidates.into_iter().map(candidate_view).collect(),
+        steps,
+    }
+}
+
+fn candidate_view(candidate: Candidate) -> CandidateView {
+    CandidateView {
+        name: candidate.name,
+        state: health_name(candidate.health).to_owned(),
+        effective_running: candidate.effective_running,
+        effective_waiting: candidate.effective_waiting,
+        inflight: candidate.inflight,
+        excluded: candidate.excluded.map(str::to_owned),
+    }
+}
