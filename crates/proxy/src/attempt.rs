@@ -15,7 +15,7 @@ use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
-use crate::pool::{LeaseGuard, Replica};
+use crate::pool::{LeaseGuard, Replica, Room};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
@@ -127,7 +127,10 @@ async fn run_attempts(
     let route = &out.resolved.route;
     let mut last: Option<(AttemptFailure, Option<StoredAnswer>)> = None;
     loop {
-        let reserved = match route.pool.pick(&out.resolved.pick_request(attempts.tried())) {
+        // A replica that was full is given up only for one with room.
+        let after_429 = matches!(last, Some((AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429), _)));
+        let request = out.resolved.pick_request(attempts.tried());
+        let reserved = match route.pool.pick(&request, if after_429 { Room::Needed } else { Room::Any }) {
             Ok(reserved) => reserved,
             Err(none) => return exhausted(last, Refusal::NoReplica(none)),
         };
@@ -137,12 +140,14 @@ async fn run_attempts(
         let mut lease = Some(lease);
         match attempt(client, out, record, &mut lease).await {
             End::Answered(exchange) => {
-                attempts.answered();
+                // Somebody else's good answer is what makes an earlier failure the replica's own.
+                if exchange.status < 400 {
+                    attempts.answered();
+                }
                 return Ok(Answered::Exchange(exchange));
             }
             End::Refused(answer) => {
                 release(lease, Verdict::Neutral);
-                attempts.answered();
                 return Ok(Answered::Stored(answer));
             }
             End::ClientGone => {

@@ -105,8 +105,11 @@ impl Pool {
     }
 
     /// Chooses and reserves in one critical section.
-    pub(crate) fn pick(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
-        let picked = self.lock().pick(clock::now(), request)?;
+    pub(crate) fn pick(self: &Arc<Self>, request: &PickRequest<'_>, room: Room) -> Result<Reserved, NoReplica> {
+        let picked = match room {
+            Room::Any => self.lock().pick(clock::now(), request)?,
+            Room::Needed => self.lock().pick_with_room(clock::now(), request)?,
+        };
         let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
         let lease = LeaseGuard { pool: Arc::clone(self), replica, lease: Some(picked.lease) };
         Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
@@ -194,6 +197,13 @@ impl Replica {
     pub(crate) fn abort_unanswered(&self) {
         self.abort_epoch.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Whether a replica that makes the request wait will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Any,
+    Needed,
 }
 
 /// A choice that has been made and reserved.
