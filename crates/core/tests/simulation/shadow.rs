@@ -1,0 +1,262 @@
+//! What must be true, counted again from nothing but the events: simple, slow, and sharing no code with the pool.
+
+use sluicegate_core::*;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+pub(crate) struct Shadow {
+    pub(crate) settings: PoolSettings,
+    pub(crate) replicas: Vec<Known>,
+    pub(crate) leases: Vec<Open>,
+    /// Where each key's cache may be warm: every replica that answered it since it last left LIVE.
+    warm: HashMap<(&'static str, u64), HashSet<u32>>,
+    /// Orders picks and starts of scrapes.
+    pub(crate) serial: u64,
+}
+
+pub(crate) struct Known {
+    pub(crate) health: Health,
+    pub(crate) hosted: bool,
+    pub(crate) slots: Option<u32>,
+    pub(crate) serves: Option<ModelId>,
+    /// Running and waiting of the last good scrape with metrics.
+    pub(crate) engine: Option<(u32, u32)>,
+    /// Start of the last good scrape, and of the outstanding one.
+    pub(crate) seen: u64,
+    pub(crate) outstanding: Option<u64>,
+    pub(crate) since: Time,
+    cooldown: Duration,
+    pub(crate) ejected_for_5xx: bool,
+}
+
+/// One request in flight.
+pub(crate) struct Open {
+    pub(crate) replica: u32,
+    pub(crate) weight: u64,
+    pub(crate) serial: u64,
+}
+
+/// A request as the shadow sees it.
+pub(crate) struct Asked<'a> {
+    pub(crate) request: PickRequest<'a>,
+}
+
+impl Shadow {
+    pub(crate) fn new(settings: PoolSettings) -> Self {
+        Self { settings, replicas: Vec::new(), leases: Vec::new(), warm: HashMap::new(), serial: 0 }
+    }
+
+    pub(crate) fn add(&mut self, now: Time, spec: &ReplicaSpec) {
+        self.replicas.push(Known {
+            health: if spec.scraped { Health::Starting } else { Health::Live },
+            hosted: !spec.scraped,
+            slots: spec.slots,
+            serves: match &spec.serves {
+                Serves::All => None,
+                Serves::Only(models) => models.first().copied(),
+            },
+            engine: None,
+            seen: 0,
+            outstanding: None,
+            since: now,
+            cooldown: Duration::ZERO,
+            ejected_for_5xx: false,
+        });
+    }
+
+    pub(crate) fn transition(&mut self, t: &Transition) {
+        use Health::*;
+        use TransitionReason as R;
+        let health = |shadow: &Self, wanted| shadow.replicas.iter().filter(|r| r.health == wanted).count();
+        let replica = &self.replicas[t.replica.0 as usize];
+        assert_eq!(t.from, replica.health, "an unannounced transition before {t:?}");
+        let allowed = match (t.from, t.to, t.reason) {
+            (Starting, Live | Probing, R::FirstScrape)
+            | (Live, Ejected, R::Refused | R::ScrapesFailed | R::UpstreamFailures | R::Stalled)
+            | (Live | Probing, Starting, R::Restarted)
+            | (Probing, Live, R::Proved)
+            | (Probing, Ejected, R::Refused | R::ProbeFailed | R::Stalled)
+            | (Ejected, Probing, R::CooldownOver)
+            | (Starting | Live | Probing | Ejected, Draining, R::Drained) => true,
+            (Draining, Starting, R::Undrained) => !replica.hosted,
+            (Draining, Live | Ejected, R::Undrained) => replica.hosted,
+            _ => false,
+        };
+        assert!(allowed, "a transition that the table does not have: {t:?}");
+        let in_state = t.at.since(replica.since);
+        let early = match t.reason {
+            R::Proved => in_state < self.settings.health.probing_window,
+            R::CooldownOver => in_state < replica.cooldown,
+            _ => false,
+        };
+        assert!(!early, "too early after {in_state:?}: {t:?}");
+        if t.reason == R::UpstreamFailures {
+            assert!(health(self, Live) >= 2, "5xx took the last LIVE replica: {t:?}");
+            let out = self.replicas.iter().filter(|r| r.health == Ejected && r.ejected_for_5xx).count() + 1;
+            let known = self.replicas.len() - health(self, Draining);
+            assert!(out * 2 <= known, "5xx took more than half: {t:?}");
+        }
+        let replica = &mut self.replicas[t.replica.0 as usize];
+        replica.health = t.to;
+        replica.since = t.at;
+        replica.cooldown = t.cooldown.unwrap_or_default();
+        if t.from == Live {
+            self.warm.values_mut().for_each(|at| drop(at.remove(&t.replica.0)));
+        }
+    }
+
+    pub(crate) fn answered(&mut self, replica: u32, session: Option<Session>, prefix: Option<u64>) {
+        if self.replicas[replica as usize].health != Health::Live {
+            return;
+        }
+        let keys = [session.map(|s| ("session", hash(s))), prefix.map(|hash| ("prefix", hash))];
+        for key in keys.into_iter().flatten() {
+            self.warm.entry(key).or_default().insert(replica);
+        }
+    }
+
+    pub(crate) fn check_pick(&self, asked: &Asked<'_>, outcome: Result<(ReplicaId, Reason), NoReplica>) {
+        let request = &asked.request;
+        let serving: Vec<u32> =
+            (0..self.replicas.len() as u32).filter(|id| self.serves(*id, request.model)).collect();
+        let untried: Vec<u32> =
+            serving.iter().copied().filter(|id| !request.tried.contains(&ReplicaId(*id))).collect();
+        let of = |health: Health| untried.iter().copied().filter(move |id| self.health(*id) == health);
+        let free: Vec<u32> = of(Health::Live).filter(|id| self.waiting(*id) == 0).collect();
+        let limit = self.settings.health.probing_max_inflight as usize;
+        let candidates: Vec<u32> = if free.is_empty() {
+            of(Health::Live).chain(of(Health::Probing).filter(|id| self.inflight(*id) < limit)).collect()
+        } else {
+            free
+        };
+        let last_resort = of(Health::Live).chain(of(Health::Probing)).next().is_none();
+        match outcome {
+            Err(NoReplica::NoneKnown) => assert!(serving.is_empty()),
+            Err(why) => {
+                assert!(candidates.is_empty() && !serving.is_empty());
+                assert!(!last_resort || of(Health::Ejected).next().is_none(), "a last resort was left");
+                assert_eq!(why == NoReplica::AllTried, untried.len() < serving.len());
+            }
+            Ok((ReplicaId(id), Reason::LastResort)) => {
+                assert!(last_resort && of(Health::Ejected).any(|known| known == id), "no last resort: {id}");
+            }
+            Ok((ReplicaId(id), reason)) => {
+                assert!(candidates.contains(&id), "{id} is no candidate of {candidates:?} ({reason:?})");
+                self.check_candidate(asked, &candidates, id, reason);
+            }
+        }
+    }
+
+    fn check_candidate(&self, asked: &Asked<'_>, candidates: &[u32], id: u32, reason: Reason) {
+        let least = candidates.iter().map(|id| self.running(*id)).min().expect("not empty");
+        let affinity = &self.settings.affinity;
+        let (kind, key, slack) = match (reason, asked.request.session, asked.request.prefix) {
+            (Reason::AffinitySession, Some(Session::Explicit(key)), _) => {
+                ("session", key, affinity.session_slack)
+            }
+            (Reason::AffinitySession, Some(Session::Conversation { hash, continued }), _) => {
+                assert!(
+                    continued || affinity.mode == AffinityMode::Consistent,
+                    "a first turn followed a pin"
+                );
+                ("session", hash, 0)
+            }
+            (Reason::AffinityPrefix, _, Some(key)) => ("prefix", key, affinity.prefix_slack),
+            (Reason::Load | Reason::Rebind, ..) => {
+                assert_eq!(self.running(id), least, "not the least loaded");
+                let live_too =
+                    candidates.iter().any(|c| self.health(*c) == Health::Live && self.running(*c) == least);
+                assert!(self.health(id) == Health::Live || !live_too, "PROBING before LIVE");
+                return;
+            }
+            other => panic!("a reason without its key: {other:?}"),
+        };
+        assert_eq!(self.health(id), Health::Live, "a pin to a replica that is not LIVE was followed");
+        assert_eq!(self.waiting(id), 0, "a pin into a queue was followed");
+        assert!(self.running(id) <= least + u64::from(slack) * 1000, "beyond the slack");
+        if affinity.mode == AffinityMode::Pins {
+            assert!(
+                self.warm.get(&(kind, key)).is_some_and(|at| at.contains(&id)),
+                "{kind} {key} never was at {id}"
+            );
+        }
+    }
+
+    pub(crate) fn check_counts(&self, snapshot: &PoolSnapshot) {
+        assert_eq!(snapshot.replicas.len(), self.replicas.len());
+        for (id, seen) in (0_u32..).zip(&snapshot.replicas) {
+            assert_eq!(seen.health, self.health(id), "replica {id} changed unannounced");
+            assert_eq!(seen.inflight as usize, self.inflight(id));
+            assert_eq!(thousandths(seen.inflight_weight), self.weight(id));
+            assert_eq!(thousandths(seen.effective_running), self.running(id));
+            assert_eq!(thousandths(seen.effective_waiting), self.waiting(id));
+            assert!(seen.pins == 0 || seen.health == Health::Live, "pins at a replica that is not LIVE");
+        }
+        let pins = snapshot.session_pins + snapshot.prefix_pins;
+        assert!(pins <= self.settings.affinity.max_pins, "{pins} pins");
+        let live =
+            || snapshot.replicas.iter().filter(|r| r.health == Health::Live).map(|r| r.effective_running);
+        let spread =
+            live().fold(0.0, f64::max) - live().fold(f64::INFINITY, f64::min).min(live().fold(0.0, f64::max));
+        assert!((snapshot.imbalance_index - spread).abs() < 1e-9);
+    }
+
+    fn serves(&self, id: u32, model: Option<ModelId>) -> bool {
+        let only = self.replicas[id as usize].serves;
+        only.is_none() || model.is_none() || only == model
+    }
+
+    fn health(&self, id: u32) -> Health {
+        self.replicas[id as usize].health
+    }
+
+    fn at(&self, id: u32) -> impl Iterator<Item = &Open> {
+        self.leases.iter().filter(move |lease| lease.replica == id)
+    }
+
+    fn inflight(&self, id: u32) -> usize {
+        self.at(id).count()
+    }
+
+    fn weight(&self, id: u32) -> u64 {
+        self.at(id).map(|lease| lease.weight).sum()
+    }
+
+    fn running(&self, id: u32) -> u64 {
+        let replica = &self.replicas[id as usize];
+        let Some((running, _)) = replica.engine else { return self.weight(id) };
+        let running = u64::from(running) * 1000;
+        match self.settings.load_source {
+            LoadSource::Both => running.max(self.weight(id)),
+            LoadSource::Engine => {
+                running + 1000 * self.at(id).filter(|lease| lease.serial > replica.seen).count() as u64
+            }
+        }
+    }
+
+    fn waiting(&self, id: u32) -> u64 {
+        let replica = &self.replicas[id as usize];
+        let (running, waiting) = replica.engine.unwrap_or((0, 0));
+        if replica.engine.is_some() && self.settings.load_source == LoadSource::Engine {
+            return u64::from(waiting) * 1000;
+        }
+        let more = match self.settings.waiting_counts {
+            WaitingCounts::Requests => {
+                let room = running.max(replica.slots.unwrap_or(0)) as usize;
+                1000 * self.inflight(id).saturating_sub(room) as u64
+            }
+            WaitingCounts::Weight => self.weight(id).saturating_sub(u64::from(running) * 1000),
+        };
+        u64::from(waiting) * 1000 + more
+    }
+}
+
+fn hash(session: Session) -> u64 {
+    match session {
+        Session::Explicit(hash) | Session::Conversation { hash, .. } => hash,
+    }
+}
+
+fn thousandths(requests: f64) -> u64 {
+    (requests * 1000.0).round() as u64
+}
