@@ -101,7 +101,7 @@ impl Shadow {
         replica.since = t.at;
         replica.cooldown = t.cooldown.unwrap_or_default();
         if t.from == Live {
-            self.warm.values_mut().for_each(|at| drop(at.remove(&t.replica.0)));
+            self.warm.values_mut().for_each(|at| at.retain(|id| *id != t.replica.0));
         }
     }
 

@@ -40,9 +40,9 @@ impl World {
             82..=83 => self.undrain(),
             84 => self.book(),
             85..=86 => self.canary(),
-            87..=96 => self.pass(Duration::from_millis(self.random.below(2000))),
-            97..=98 => self.pass(Duration::from_secs(self.random.below(90))),
-            _ => self.pass(Duration::from_secs(self.random.below(4000))),
+            87..=96 => self.pass_up_to(2_000),
+            97..=98 => self.pass_up_to(90_000),
+            _ => self.pass_up_to(4_000_000),
         }
         self.effects();
         self.shadow.check_counts(&self.pool.snapshot(self.now));
@@ -177,6 +177,11 @@ impl World {
             let answered = self.random.flip();
             self.pool.canary(self.now, id, answered);
         }
+    }
+
+    fn pass_up_to(&mut self, millis: u64) {
+        let time = Duration::from_millis(self.random.below(millis));
+        self.pass(time);
     }
 
     /// Time passes deadline by deadline; now and then the clock jumps over all of them.
