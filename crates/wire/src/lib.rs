@@ -15,6 +15,8 @@ pub use path::*;
 mod affinity;
 mod answer;
 mod bits;
+#[doc(hidden)]
+pub mod fuzz;
 mod number;
 mod peek;
 mod scan;

@@ -271,6 +271,3 @@ impl Scan {
 fn in_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
-
-#[cfg(test)]
-mod tests;
