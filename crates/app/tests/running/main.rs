@@ -1,0 +1,7 @@
+//! The whole gateway in front of simulated replicas: in this process, and as the built binary.
+
+mod demo;
+mod http;
+mod in_process;
+mod process;
+mod serve;

@@ -1,0 +1,73 @@
+//! The built binary as a child process.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+
+use sluicegate_testkit::patiently;
+
+/// A running `sluicegate`; it is killed when the test ends early.
+pub(crate) struct Process {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+/// What is left when it has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Process {
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
+            .args(words)
+            .env("RUST_LOG", "info")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    /// The addresses for clients and of the admin side, as printed.
+    pub(crate) fn addresses(&mut self) -> (SocketAddr, SocketAddr) {
+        let mut line = String::new();
+        while !line.contains(" listens on ") {
+            line.clear();
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended");
+        }
+        let mut addresses = line.split("http://").skip(1).map(|text| text.trim_end_matches([',', '\n']));
+        let mut next = || addresses.next().unwrap().split(',').next().unwrap().parse().unwrap();
+        (next(), next())
+    }
+
+    pub(crate) fn terminate(&self) {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    pub(crate) async fn ended(mut self) -> Ended {
+        let waiting = tokio::task::spawn_blocking(move || {
+            let mut stderr = String::new();
+            self.stderr.read_to_string(&mut stderr).unwrap();
+            let mut stdout = String::new();
+            self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+            Ended { status: self.child.wait().unwrap(), stdout, stderr }
+        });
+        patiently(waiting).await.unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
