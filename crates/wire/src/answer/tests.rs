@@ -191,7 +191,7 @@ fn count(object: &Json, name: &str) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
     fn the_scan_agrees_with_a_parsed_tree(members in prop::collection::vec((prop::sample::select(vec![

@@ -50,7 +50,7 @@ fn dense() -> impl Strategy<Value = Vec<u8>> {
         Just(b'a'),
         any::<u8>()
     ];
-    prop::collection::vec(byte, 0..300)
+    prop::collection::vec(byte, 0..200)
 }
 
 fn sparse() -> impl Strategy<Value = Vec<u8>> {
@@ -66,7 +66,7 @@ fn sparse() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
     fn a_string_closes_where_the_grammar_says(bytes in prop_oneof![dense(), sparse()], cut in 0_usize..300) {

@@ -127,7 +127,7 @@ fn options() -> impl Strategy<Value = Json> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(800) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
     fn an_edited_body_parses_to_the_expected_value(options in prop::option::of(options()), pretty in any::<bool>(),

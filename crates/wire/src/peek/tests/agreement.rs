@@ -225,7 +225,7 @@ fn count(value: Option<&Json>) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
     fn peek_agrees_with_a_parsed_tree(body in body(), shape in prop::sample::select(SHAPES)) {
