@@ -66,7 +66,7 @@ pub(super) struct Named<'b>(SmallVec<[&'b [u8]; 8]>);
 
 impl<'b> Named<'b> {
     pub(super) fn collect(headers: &[Header<'b>]) -> Self {
-        let connection = headers.iter().filter(|header| classify(header.name) == Field::Connection);
+        let connection = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
         let options = connection.flat_map(|header| list(header.value));
         Self(options.filter(|option| !is_end_to_end(option)).collect())
     }
