@@ -128,7 +128,8 @@ async fn run_attempts(
     let mut last: Option<(AttemptFailure, Option<StoredAnswer>)> = None;
     loop {
         // A replica that was full is given up only for one with room.
-        let after_429 = matches!(last, Some((AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429), _)));
+        let after_429 =
+            matches!(last, Some((AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429), _)));
         let request = out.resolved.pick_request(attempts.tried());
         let reserved = match route.pool.pick(&request, if after_429 { Room::Needed } else { Room::Any }) {
             Ok(reserved) => reserved,

@@ -11,12 +11,19 @@ pub(crate) const SCRATCH: usize = 64 * 1024;
 const KEPT_MAX: usize = 256 * 1024;
 /// Smaller bodies are the allocator's business.
 const KEPT_MIN: usize = 16 * 1024;
-/// Kept bodies per thread: few, as they count as memory of an idle gateway.
-const KEPT: usize = 8;
+/// Kept bodies per thread at the most. What a while of traffic did not need is let go by [`trim`].
+const KEPT: usize = 64;
 
 thread_local! {
     static SCRATCH_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
-    static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Free> = const { RefCell::new(Free { buffers: Vec::new(), unused: 0 }) };
+}
+
+/// Buffers of bodies that have been freed, for the next ones.
+struct Free {
+    buffers: Vec<Vec<u8>>,
+    /// The fewest that were free at once since the last trim: so many have not been needed.
+    unused: usize,
 }
 
 /// Lends this thread's scratch buffer. Not to be nested.
@@ -39,7 +46,7 @@ impl Body {
     pub(crate) fn with_room(size: usize) -> Self {
         if size > KEPT_MIN
             && size <= KEPT_MAX
-            && let Some(buffer) = FREE.with_borrow_mut(|free| take_fitting(free, size))
+            && let Some(buffer) = FREE.with_borrow_mut(|free| free.take(size))
         {
             return Self { buffer, len: 0 };
         }
@@ -86,17 +93,30 @@ impl Drop for Body {
             let buffer = std::mem::take(&mut self.buffer);
             let _ = FREE.try_with(|free| {
                 let mut free = free.borrow_mut();
-                if free.len() < KEPT {
-                    free.push(buffer);
+                if free.buffers.len() < KEPT {
+                    free.buffers.push(buffer);
                 }
             });
         }
     }
 }
 
-fn take_fitting(free: &mut Vec<Vec<u8>>, size: usize) -> Option<Vec<u8>> {
-    let at = free.iter().rposition(|b| b.len() >= size && b.len() <= size * 2 + 32 * 1024)?;
-    Some(free.swap_remove(at))
+impl Free {
+    fn take(&mut self, size: usize) -> Option<Vec<u8>> {
+        let fits = |b: &Vec<u8>| b.len() >= size && b.len() <= size * 2 + 32 * 1024;
+        let at = self.buffers.iter().rposition(fits)?;
+        let buffer = self.buffers.swap_remove(at);
+        self.unused = self.unused.min(self.buffers.len());
+        Some(buffer)
+    }
+}
+
+/// Frees the kept buffers of this thread that have not been needed since the last call.
+pub(crate) fn trim() {
+    FREE.with_borrow_mut(|free| {
+        free.buffers.drain(..free.unused.min(free.buffers.len()));
+        free.unused = free.buffers.len();
+    });
 }
 
 #[cfg(test)]
@@ -120,9 +140,21 @@ mod tests {
     fn a_kept_body_starts_empty_and_is_bounded_in_number() {
         let many: Vec<Body> = (0..3 * KEPT).map(|_| Body::with_room(100_000)).collect();
         drop(many);
-        FREE.with_borrow(|free| assert_eq!(free.len(), KEPT));
+        FREE.with_borrow(|free| assert_eq!(free.buffers.len(), KEPT));
         let again = Body::with_room(100_000);
         assert!(again.is_empty());
-        FREE.with_borrow(|free| assert_eq!(free.len(), KEPT - 1));
+        FREE.with_borrow(|free| assert_eq!(free.buffers.len(), KEPT - 1));
+    }
+
+    #[test]
+    fn what_was_not_needed_between_two_trims_is_freed() {
+        drop((0..10).map(|_| Body::with_room(100_000)).collect::<Vec<_>>());
+        trim();
+        FREE.with_borrow(|free| {
+            assert_eq!(free.buffers.len(), 10, "they were all in use since the last trim")
+        });
+        drop((0..3).map(|_| Body::with_room(100_000)).collect::<Vec<_>>());
+        trim();
+        FREE.with_borrow(|free| assert_eq!(free.buffers.len(), 3));
     }
 }

@@ -168,3 +168,23 @@ async fn linger(client: &mut Client) {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_plan::gateway;
+
+    #[test]
+    fn the_task_of_an_open_stream_is_small() {
+        // What stays allocated for as long as a stream is open. Phases before the relay must stay boxed.
+        let running = gateway();
+        let stream = std::net::TcpStream::connect(running.address()).expect("the gateway listens");
+        stream.set_nonblocking(true).expect("a socket can be non-blocking");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let size = runtime.block_on(async {
+            let stream = TcpStream::from_std(stream).expect("a socket of this runtime");
+            size_of_val(&run(Arc::clone(running.gateway()), stream))
+        });
+        assert!(size <= 1024, "{size} bytes");
+    }
+}

@@ -23,6 +23,8 @@ mod respond;
 mod route;
 mod scrape;
 mod server;
+#[cfg(test)]
+mod test_plan;
 mod timer;
 mod upstream;
 pub mod usage;

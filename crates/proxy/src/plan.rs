@@ -150,12 +150,12 @@ impl std::str::FromStr for ReplicaUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let text = text.trim_end_matches('/');
         let rest = match text.split_once("://") {
             Some((s, rest)) if s.eq_ignore_ascii_case("http") => rest,
             Some((s, _)) if s.eq_ignore_ascii_case("https") => return Err(UrlError::NotYetTls),
             _ => return Err(UrlError::Scheme),
         };
+        let rest = rest.trim_end_matches('/');
         if rest.contains(['?', '#']) {
             return Err(UrlError::Tail);
         }
@@ -175,7 +175,7 @@ impl std::str::FromStr for ReplicaUrl {
             port: parsed.port_u16().unwrap_or(80),
             authority: authority.into(),
             prefix: prefix.into(),
-            text: text.into(),
+            text: text.trim_end_matches('/').into(),
         })
     }
 }

@@ -105,7 +105,11 @@ impl Pool {
     }
 
     /// Chooses and reserves in one critical section.
-    pub(crate) fn pick(self: &Arc<Self>, request: &PickRequest<'_>, room: Room) -> Result<Reserved, NoReplica> {
+    pub(crate) fn pick(
+        self: &Arc<Self>,
+        request: &PickRequest<'_>,
+        room: Room,
+    ) -> Result<Reserved, NoReplica> {
         let picked = match room {
             Room::Any => self.lock().pick(clock::now(), request)?,
             Room::Needed => self.lock().pick_with_room(clock::now(), request)?,

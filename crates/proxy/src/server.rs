@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::buffers;
 use crate::clock;
 use crate::connection;
 use crate::control;
@@ -25,6 +26,9 @@ use crate::upstream::expire_idle;
 const BACKLOG: i32 = 4096;
 /// Wait after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Sweeps between two trims of the buffers: about a second.
+const TRIM_TURNS: u64 = 40;
 
 /// How far the shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,13 +226,16 @@ async fn sweep(gateway: Arc<Gateway>) {
     let mut ticker = tokio::time::interval(SWEEP);
     ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = gateway.wake_epoch();
-    loop {
+    for turn in 0_u64.. {
         ticker.tick().await;
         let now = clock::now();
         let epoch = gateway.wake_epoch();
         timer::sweep(now, epoch != seen);
         seen = epoch;
         expire_idle(now);
+        if turn.is_multiple_of(TRIM_TURNS) {
+            buffers::trim();
+        }
     }
 }
 

@@ -1,0 +1,51 @@
+//! A gateway for unit tests: one replica that does not exist.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::plan::{ListenPlan, Plan, PoolPlan, RoutePlan, RoutesPlan, Timeouts};
+use crate::{Gateway, Running, UsageLine, UsageSink};
+
+struct NoSink;
+
+impl UsageSink for NoSink {
+    fn write(&self, _: &UsageLine<'_>) {}
+}
+
+pub(crate) fn gateway() -> Running {
+    let limit = Duration::from_secs(5);
+    let plan = Plan {
+        gateway_id: "test".into(),
+        listen: ListenPlan {
+            address: ([127, 0, 0, 1], 0).into(),
+            threads: 1,
+            max_connections: 10,
+            max_body: 1 << 20,
+            head_timeout: limit,
+            body_idle_timeout: limit,
+            write_idle_timeout: limit,
+            drain_timeout: limit,
+            serve_half_closed: false,
+        },
+        pools: vec![PoolPlan {
+            name: "pool".into(),
+            replicas: vec!["http://127.0.0.1:9".parse().expect("a valid URL")],
+            settings: sluicegate_core::PoolSettings::default(),
+            scrape_timeout: limit,
+            usage_injection: true,
+            credential: None,
+        }],
+        routes: RoutesPlan::AskEngines(Box::new(RoutePlan {
+            model: "".into(),
+            aliases: Vec::new(),
+            pool: 0,
+            upstream_model: None,
+            session_keys: Vec::new(),
+            prefix_chars: 4096,
+            timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },
+            retry: sluicegate_core::RetrySettings::default(),
+            hold_limit: 65536,
+        })),
+    };
+    Gateway::start(plan, Arc::new(NoSink)).expect("a loopback port can be bound")
+}
