@@ -163,6 +163,19 @@ fn the_least_recently_used_prefix_is_evicted_first() {
 }
 
 #[test]
+fn a_prefix_is_evicted_from_its_end() {
+    let mut replica = Replica::new(Profile { kv_blocks: 4, ..small() });
+    let first = run(&mut replica, ms(0), 1, hashed(13, 1, &[1, 2, 3]));
+    let other = run(&mut replica, now_after(&first), 2, Request::unique(8, 1));
+    let again = run(&mut replica, now_after(&other), 3, hashed(13, 1, &[1, 2, 3]));
+    assert_eq!(
+        again.last().unwrap().cached_tokens,
+        8,
+        "the beginning outlived the two blocks the other one took"
+    );
+}
+
+#[test]
 fn no_more_than_max_num_seqs_run_and_the_queue_is_first_in_first_out() {
     let mut replica = Replica::new(Profile { max_num_seqs: 2, ..small() });
     for id in 1..=5 {

@@ -15,8 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Idle connections are left before the server closes them (uvicorn: after 5 s).
-const IDLE: Duration = Duration::from_secs(4);
+/// Idle connections are given up long before the server closes them (uvicorn: after 5 s), so that a busy machine does not
+/// turn a request on a closing connection into a failure that is nobody's.
+const IDLE: Duration = Duration::from_secs(1);
 /// Bytes of one event, at most; a longer one is not ours to understand.
 const MAX_EVENT: usize = 1 << 20;
 
