@@ -4,6 +4,7 @@
 mod affinity;
 mod survey;
 
+use crate::board::Row;
 use crate::health::Health;
 use crate::ids::{ReplicaId, Session};
 use crate::lease::Holds;
@@ -19,6 +20,8 @@ pub(crate) use survey::{Survey, exclusion};
 pub(crate) struct View<'a> {
     pub(crate) settings: &'a PoolSettings,
     pub(crate) replicas: &'a [Replica],
+    /// What a choice reads of each of them.
+    pub(crate) board: &'a [Row],
     pub(crate) pins: &'a PinTable,
     /// The replica that the last choice by load went to: ties go to those after it.
     pub(crate) turn: usize,
@@ -66,14 +69,13 @@ impl View<'_> {
         }
     }
 
-    /// `effective_running` of a replica, in thousandths.
-    pub(crate) fn running(&self, replica: &Replica) -> u64 {
-        replica.load.effective_running(self.settings.load_source)
+    /// Serves the model and has not failed this request.
+    fn asked(&self, index: usize, request: &PickRequest<'_>) -> bool {
+        self.serves(index, request) && !request.tried.contains(&ReplicaId::from_index(index))
     }
 
-    /// `effective_waiting` of a replica, in thousandths.
-    pub(crate) fn waiting(&self, replica: &Replica) -> u64 {
-        replica.load.effective_waiting(self.settings.load_source, self.settings.waiting_counts)
+    fn serves(&self, index: usize, request: &PickRequest<'_>) -> bool {
+        self.board[index].serves(&self.replicas[index], request.model)
     }
 
     /// Step 5: a random EJECTED replica that this request has not tried, if nothing better is known.
@@ -84,11 +86,10 @@ impl View<'_> {
         scope: Scope,
     ) -> Result<Choice, NoReplica> {
         if scope == Scope::Anywhere && survey.in_service == 0 && survey.ejected > 0 {
-            let ejected = |(index, replica): &(usize, &Replica)| {
-                replica.health.health() == Health::Ejected && survey::asked(replica, *index, request)
-            };
+            let ejected =
+                |index: &usize| self.board[*index].health == Health::Ejected && self.asked(*index, request);
             let nth = prng::below(self.roll, survey.ejected);
-            if let Some((index, _)) = self.replicas.iter().enumerate().filter(ejected).nth(nth) {
+            if let Some(index) = (0..self.board.len()).filter(ejected).nth(nth) {
                 let choice = Choice::by_load(ReplicaId::from_index(index));
                 return Ok(Choice { reason: Reason::LastResort, ..choice });
             }

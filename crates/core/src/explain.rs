@@ -48,10 +48,10 @@ pub(crate) fn explain(view: &View<'_>, now: Time, request: &PickRequest<'_>) -> 
             replica: ReplicaId::from_index(index),
             name: replica.name.clone(),
             health: replica.health.health(),
-            effective_running: requests(view.running(replica)),
-            effective_waiting: requests(view.waiting(replica)),
+            effective_running: requests(view.board[index].running),
+            effective_waiting: requests(view.board[index].waiting),
             inflight: replica.load.inflight(),
-            excluded: exclusion(view, index, request, &survey, scope).map(|why| why.as_str()),
+            excluded: exclusion(view, index, request, &survey).map(|why| why.as_str()),
         })
         .collect();
     let choice = view.choose(now, request, scope);

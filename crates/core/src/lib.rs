@@ -4,6 +4,7 @@
 //! session or prompt prefix is warm where (pins), and which replica the next request goes to. [`Attempts`] decides
 //! what a failed attempt means for its replica and whether another one follows.
 
+mod board;
 mod choose;
 mod effect;
 mod explain;

@@ -3,6 +3,7 @@
 mod check;
 mod reports;
 
+use crate::board::Row;
 use crate::choose::{Choice, Scope, View};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
@@ -28,6 +29,7 @@ use std::collections::VecDeque;
 pub struct Pool {
     settings: PoolSettings,
     replicas: Vec<Replica>,
+    board: Vec<Row>,
     pins: PinTable,
     prng: SplitMix64,
     effects: VecDeque<Effect>,
@@ -57,6 +59,7 @@ impl Pool {
         Self {
             settings,
             replicas: Vec::new(),
+            board: Vec::new(),
             pins,
             prng,
             effects: VecDeque::new(),
@@ -70,7 +73,9 @@ impl Pool {
     pub fn add(&mut self, now: Time, spec: ReplicaSpec) -> ReplicaId {
         let now = self.advance(now);
         let id = ReplicaId::from_index(self.replicas.len());
-        self.replicas.push(Replica::new(now, spec));
+        let replica = Replica::new(now, spec);
+        self.board.push(Row::of(&replica, &self.settings));
+        self.replicas.push(replica);
         self.pins.add_replica();
         self.start_scrape(now, id);
         self.check();
@@ -98,6 +103,7 @@ impl Pool {
     pub fn set_serves(&mut self, id: ReplicaId, serves: Serves) {
         if let Some(replica) = self.replicas.get_mut(id.index()) {
             replica.serves = serves;
+            self.refresh(id);
         }
     }
 
@@ -105,6 +111,7 @@ impl Pool {
     pub fn set_slots(&mut self, id: ReplicaId, slots: Option<u32>) {
         if let Some(replica) = self.replicas.get_mut(id.index()) {
             replica.load.set_slots(slots);
+            self.refresh(id);
         }
     }
 
@@ -149,7 +156,10 @@ impl Pool {
     /// bounded number of idle pins.
     pub fn tick(&mut self, now: Time) {
         let now = self.advance(now);
-        for index in 0..self.replicas.len() {
+        for index in 0..self.board.len() {
+            if self.board[index].deadline.is_none_or(|due| due > now) {
+                continue;
+            }
             let id = ReplicaId::from_index(index);
             let step = self.replicas[index].health.tick(now, id, &self.settings.health);
             self.apply(now, id, step);
@@ -162,11 +172,8 @@ impl Pool {
     /// When `tick` must be called next. It may be a moment that has passed: then at once.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        let replicas = self.replicas.iter().flat_map(|replica| {
-            let scrape = replica.wants_scrapes().then(|| replica.schedule.deadline()).flatten();
-            [scrape, replica.health.deadline(&self.settings.health)]
-        });
-        replicas.chain([self.pins.sweep_due(self.now)]).flatten().min()
+        let replicas = self.board.iter().filter_map(|row| row.deadline).min();
+        [replicas, self.pins.sweep_due(self.now)].into_iter().flatten().min()
     }
 
     /// The next thing to do or to record, in the order in which things happened.
@@ -204,6 +211,7 @@ impl Pool {
         View {
             settings: &self.settings,
             replicas: &self.replicas,
+            board: &self.board,
             pins: &self.pins,
             turn: self.turn,
             roll: self.prng.peek(),
@@ -234,6 +242,7 @@ impl Pool {
             era: replica.health.era(),
             holds: choice.holds,
         };
+        self.refresh(choice.replica);
         Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }
     }
 
@@ -285,12 +294,18 @@ impl Pool {
         }
     }
 
+    /// Starts the scrape that is due, if one is. Ends every change of a replica.
     fn start_scrape(&mut self, now: Time, id: ReplicaId) {
         let replica = &mut self.replicas[id.index()];
         if replica.wants_scrapes() && replica.schedule.start(now) {
             replica.load.scrape_started();
             self.effects.push_back(Effect::Scrape(id));
         }
+        self.refresh(id);
+    }
+
+    fn refresh(&mut self, id: ReplicaId) {
+        self.board[id.index()] = Row::of(&self.replicas[id.index()], &self.settings);
     }
 
     fn advance(&mut self, now: Time) -> Time {

@@ -12,8 +12,11 @@ pub(crate) fn identity(name: &str) -> u64 {
 
 /// The rank value of a replica for a key: the largest one owns the key.
 pub(crate) fn score(key: u64, identity: u64) -> u64 {
-    mix(mix(key).wrapping_add(identity))
+    mix(key.wrapping_mul(SPREAD).wrapping_add(identity))
 }
+
+/// An odd constant (the golden ratio's), so that neighbouring keys do not differ in the low bits alone.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {

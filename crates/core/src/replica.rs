@@ -5,6 +5,7 @@ use crate::ids::Serves;
 use crate::load::Load;
 use crate::rendezvous;
 use crate::scrapes::Schedule;
+use crate::settings::HealthSettings;
 use crate::time::Time;
 use crate::window::Window;
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub struct ReplicaSpec {
     pub serves: Serves,
 }
 
-/// One replica: its load first, since every choice reads it.
+/// One replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) load: Load,
@@ -45,8 +46,7 @@ pub(crate) struct Replica {
     pub(crate) last_good_scrape: Option<Time>,
     pub(crate) name: String,
     pub(crate) picks: u64,
-    /// Boxed, so that a scan over all replicas touches little memory.
-    pub(crate) traffic: Box<Window<60>>,
+    pub(crate) traffic: Window<60>,
 }
 
 impl Replica {
@@ -62,8 +62,14 @@ impl Replica {
             last_good_scrape: None,
             name: spec.name,
             picks: 0,
-            traffic: Box::new(Window::new(Duration::from_secs(1))),
+            traffic: Window::new(Duration::from_secs(1)),
         }
+    }
+
+    /// When time alone changes something about it next.
+    pub(crate) fn deadline(&self, settings: &HealthSettings) -> Option<Time> {
+        let scrape = if self.wants_scrapes() { self.schedule.deadline() } else { None };
+        [scrape, self.health.deadline(settings)].into_iter().flatten().min()
     }
 
     /// A drained replica is of interest only while requests run there: it may be gone for good.

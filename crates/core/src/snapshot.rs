@@ -70,7 +70,7 @@ pub(crate) fn requests(thousandths: u64) -> f64 {
 
 pub(crate) fn snapshot(view: &View<'_>, now: Time, pins: (usize, usize)) -> PoolSnapshot {
     let traffic: u64 = view.replicas.iter().map(|replica| replica.traffic.count(now)).sum();
-    let live = || view.replicas.iter().filter(|r| r.health.health() == Health::Live).map(|r| view.running(r));
+    let live = || view.board.iter().filter(|row| row.health == Health::Live).map(|row| row.running);
     let imbalance = live().max().unwrap_or(0) - live().min().unwrap_or(0);
     let replicas = view
         .replicas
@@ -92,8 +92,8 @@ fn one(view: &View<'_>, now: Time, index: usize, replica: &Replica, traffic: u64
         inflight_weight: requests(load.weight()),
         scraped: load.engine(),
         last_good_scrape: replica.last_good_scrape,
-        effective_running: requests(view.running(replica)),
-        effective_waiting: requests(view.waiting(replica)),
+        effective_running: requests(view.board[index].running),
+        effective_waiting: requests(view.board[index].waiting),
         slots: load.slots(),
         free_slot: load.free_slot(),
         cooldown_left: health.cooldown_left(now),

@@ -1,7 +1,8 @@
 //! Step 4: a warm replica instead of the least loaded one, where it costs nothing or little.
 
-use super::survey::{Load, asked, has_room};
+use super::survey::Load;
 use super::{Choice, Scope, View, session_slack};
+use crate::board::Row;
 use crate::health::Health;
 use crate::ids::{ReplicaId, Session};
 use crate::lease::{Hold, OnAnswer};
@@ -9,7 +10,6 @@ use crate::load::REQUEST;
 use crate::pick::{PickRequest, Reason};
 use crate::pins::{Found, PinKey, PinKind};
 use crate::rendezvous;
-use crate::replica::Replica;
 use crate::time::Time;
 
 /// Spills in a row at which a prefix pin is deleted: a shared system prompt must not cement a hot node.
@@ -151,32 +151,23 @@ fn stand(
     slack: u32,
     least: Load,
 ) -> Stand {
-    let Some(replica) = view.replicas.get(id.index()) else { return Stand::Away };
-    let above = view.running(replica).saturating_sub(least.running);
+    let Some(row) = view.board.get(id.index()) else { return Stand::Away };
+    let above = row.running.saturating_sub(least.running);
     if above >= u64::from(view.settings.affinity.force_rebind_gap) * REQUEST {
         return Stand::Far;
     }
-    if usable(view, id.index(), replica, request, scope, least.running, slack) {
+    if view.asked(id.index(), request) && usable(row, scope, least.running, slack) {
         return Stand::Warm;
     }
     if id.index() == least.index { Stand::Least } else { Stand::Away }
 }
 
 /// LIVE, nothing waiting there, and at most `slack` above the least loaded replica.
-fn usable(
-    view: &View<'_>,
-    index: usize,
-    replica: &Replica,
-    request: &PickRequest<'_>,
-    scope: Scope,
-    min_running: u64,
-    slack: u32,
-) -> bool {
-    replica.health.health() == Health::Live
-        && asked(replica, index, request)
-        && view.waiting(replica) == 0
-        && view.running(replica) <= min_running.saturating_add(u64::from(slack) * REQUEST)
-        && (scope == Scope::Anywhere || has_room(replica))
+fn usable(row: &Row, scope: Scope, min_running: u64, slack: u32) -> bool {
+    row.health == Health::Live
+        && row.waiting == 0
+        && row.running <= min_running.saturating_add(u64::from(slack) * REQUEST)
+        && (scope == Scope::Anywhere || row.has_slot)
 }
 
 /// Mode `consistent`: the first usable replica in the key's rendezvous order, else the least loaded.
@@ -195,13 +186,13 @@ pub(super) fn by_rendezvous(view: &View<'_>, request: &PickRequest<'_>, scope: S
     };
     let mut owner: Option<(u64, usize)> = None;
     let mut winner: Option<(u64, usize)> = None;
-    for (index, replica) in view.replicas.iter().enumerate() {
-        if replica.health.health() != Health::Live || !replica.serves.serves(request.model) {
+    for (index, row) in view.board.iter().enumerate() {
+        if row.health != Health::Live || !view.serves(index, request) {
             continue;
         }
-        let rank = (rendezvous::score(key, replica.identity), index);
+        let rank = (rendezvous::score(key, row.identity), index);
         owner = owner.max(Some(rank));
-        if Some(rank) > winner && usable(view, index, replica, request, scope, least.running, slack) {
+        if Some(rank) > winner && usable(row, scope, least.running, slack) && view.asked(index, request) {
             winner = Some(rank);
         }
     }

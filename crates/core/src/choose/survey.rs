@@ -1,17 +1,18 @@
 //! Steps 1 to 3: who could serve, who has room, who is least loaded. One pass, nothing allocated.
 
 use super::{Scope, View};
+use crate::board::Row;
 use crate::health::Health;
 use crate::ids::ReplicaId;
 use crate::pick::PickRequest;
-use crate::replica::Replica;
 
 /// What one look over the pool found.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// The least loaded LIVE replica with `effective_waiting` 0: if there is one, only such are candidates.
     pub(crate) no_wait: Option<Load>,
-    /// The least loaded of all LIVE replicas, and PROBING ones below their limit.
+    /// The least loaded of the other LIVE replicas, and PROBING ones below their limit. Of interest only without the
+    /// former, and not complete with it.
     pub(crate) any: Option<Load>,
     /// Replicas that serve the model.
     pub(crate) known: usize,
@@ -44,24 +45,23 @@ pub(crate) enum Exclusion {
     Draining,
     ProbingAtLimit,
     Waiting,
-    NoRoom,
 }
 
 impl Survey {
     pub(crate) fn of(view: &View<'_>, request: &PickRequest<'_>, scope: Scope) -> Self {
         let mut survey = Self::default();
-        for (index, replica) in view.replicas.iter().enumerate() {
-            if !replica.serves.serves(request.model) {
+        for (index, row) in view.board.iter().enumerate() {
+            if !view.serves(index, request) {
                 continue;
             }
             survey.known += 1;
-            if request.tried.contains(&ReplicaId::from_index(index)) {
+            if !request.tried.is_empty() && request.tried.contains(&ReplicaId::from_index(index)) {
                 survey.tried += 1;
                 continue;
             }
-            match replica.health.health() {
-                Health::Live => survey.live(view, index, replica, scope),
-                Health::Probing => survey.probing(view, index, replica, scope),
+            match row.health {
+                Health::Live => survey.live(view, index, row, scope),
+                Health::Probing => survey.probing(view, index, row, scope),
                 Health::Ejected => survey.ejected += 1,
                 Health::Starting | Health::Draining => {}
             }
@@ -74,61 +74,47 @@ impl Survey {
         self.no_wait.or(self.any)
     }
 
-    fn live(&mut self, view: &View<'_>, index: usize, replica: &Replica, scope: Scope) {
+    fn live(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
-        let load = standing(view, index, replica, false);
-        if view.waiting(replica) == 0 && (scope == Scope::Anywhere || has_room(replica)) {
-            self.no_wait = smaller(self.no_wait, load);
-        }
-        if scope == Scope::Anywhere {
-            self.any = smaller(self.any, load);
+        if row.waiting == 0 && (scope == Scope::Anywhere || row.has_slot) {
+            offer(&mut self.no_wait, view, index, row);
+        } else if self.no_wait.is_none() && scope == Scope::Anywhere {
+            offer(&mut self.any, view, index, row);
         }
     }
 
-    fn probing(&mut self, view: &View<'_>, index: usize, replica: &Replica, scope: Scope) {
+    fn probing(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
-        let below = replica.load.inflight() < view.settings.health.probing_max_inflight;
+        let below = row.inflight < view.settings.health.probing_max_inflight;
         if below && scope == Scope::Anywhere {
-            self.any = smaller(self.any, standing(view, index, replica, true));
+            offer(&mut self.any, view, index, row);
         }
     }
 }
 
-/// Serves the model and has not failed this request.
-pub(super) fn asked(replica: &Replica, index: usize, request: &PickRequest<'_>) -> bool {
-    replica.serves.serves(request.model) && !request.tried.contains(&ReplicaId::from_index(index))
-}
-
-pub(super) fn has_room(replica: &Replica) -> bool {
-    replica.load.free_slot().unwrap_or(true)
-}
-
-/// The same tests in words, for an explanation.
+/// Why a replica is no candidate for a pick from anywhere, for an explanation.
 pub(crate) fn exclusion(
     view: &View<'_>,
     index: usize,
     request: &PickRequest<'_>,
     survey: &Survey,
-    scope: Scope,
 ) -> Option<Exclusion> {
-    let replica = &view.replicas[index];
-    if !replica.serves.serves(request.model) {
+    let row = &view.board[index];
+    if !view.serves(index, request) {
         return Some(Exclusion::OtherModel);
     }
     if request.tried.contains(&ReplicaId::from_index(index)) {
         return Some(Exclusion::Tried);
     }
-    let last_resort = scope == Scope::Anywhere && survey.in_service == 0;
-    match replica.health.health() {
+    match row.health {
         Health::Starting => Some(Exclusion::Starting),
         Health::Draining => Some(Exclusion::Draining),
-        Health::Ejected => (!last_resort).then_some(Exclusion::Ejected),
-        Health::Live if scope == Scope::WithRoom && !has_room(replica) => Some(Exclusion::NoRoom),
-        Health::Live if survey.no_wait.is_some() && view.waiting(replica) > 0 => Some(Exclusion::Waiting),
-        Health::Probing if replica.load.inflight() >= view.settings.health.probing_max_inflight => {
+        Health::Ejected => (survey.in_service > 0).then_some(Exclusion::Ejected),
+        Health::Live if survey.no_wait.is_some() && row.waiting > 0 => Some(Exclusion::Waiting),
+        Health::Probing if row.inflight >= view.settings.health.probing_max_inflight => {
             Some(Exclusion::ProbingAtLimit)
         }
-        Health::Probing if survey.no_wait.is_some() || scope == Scope::WithRoom => Some(Exclusion::Waiting),
+        Health::Probing if survey.no_wait.is_some() => Some(Exclusion::Waiting),
         Health::Live | Health::Probing => None,
     }
 }
@@ -143,18 +129,19 @@ impl Exclusion {
             Self::Draining => "DRAINING",
             Self::ProbingAtLimit => "PROBING and at its limit",
             Self::Waiting => "a LIVE replica without a queue exists",
-            Self::NoRoom => "no free slot",
         }
     }
 }
 
-fn standing(view: &View<'_>, index: usize, replica: &Replica, probing: bool) -> Load {
+/// Keeps the smaller one. Most replicas of a large pool lose by their load alone.
+fn offer(best: &mut Option<Load>, view: &View<'_>, index: usize, row: &Row) {
+    if best.as_ref().is_some_and(|best| row.running > best.running) {
+        return;
+    }
     // The replica after the last one chosen comes first; the last one chosen comes last.
-    let distance =
-        if index > view.turn { index - view.turn } else { index + view.replicas.len() - view.turn };
-    Load { running: view.running(replica), probing, distance, index }
-}
-
-fn smaller(best: Option<Load>, load: Load) -> Option<Load> {
-    Some(best.map_or(load, |best| best.min(load)))
+    let distance = if index > view.turn { index - view.turn } else { index + view.board.len() - view.turn };
+    let load = Load { running: row.running, probing: row.health == Health::Probing, distance, index };
+    if best.as_ref().is_none_or(|best| load < *best) {
+        *best = Some(load);
+    }
 }

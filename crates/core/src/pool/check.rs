@@ -1,6 +1,7 @@
 //! The pool's invariants, checked after every change in debug builds.
 
 use super::Pool;
+use crate::board::Row;
 use crate::ids::ReplicaId;
 
 impl Pool {
@@ -11,7 +12,9 @@ impl Pool {
         assert_eq!(inflight, self.leases.count, "requests in flight are the leases that are out");
         let weight: u64 = self.replicas.iter().map(|replica| replica.load.weight()).sum();
         assert_eq!(weight, self.leases.weight, "weight in flight is that of the leases that are out");
-        for replica in &self.replicas {
+        assert_eq!(self.board.len(), self.replicas.len(), "a row for each replica");
+        for (replica, row) in self.replicas.iter().zip(&self.board) {
+            assert_eq!(*row, Row::of(replica, &self.settings), "a row is what its replica says");
             replica.load.check();
             replica.health.check();
             let hosted = !replica.health.is_scraped();

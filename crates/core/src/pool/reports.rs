@@ -24,6 +24,7 @@ impl Pool {
             self.judge(now, lease.replica, verdict, lease.sent_at, last_byte);
         } else {
             replica.health.byte(last_byte);
+            self.start_scrape(now, lease.replica);
         }
         self.check();
     }

@@ -74,15 +74,15 @@ fn only_replicas_that_serve_the_model_and_have_not_failed_it() {
     bench.pool.set_serves(ReplicaId(0), Serves::Only(vec![a]));
     bench.pool.set_serves(ReplicaId(1), Serves::Only(vec![a, b]));
     bench.pool.set_serves(ReplicaId(2), Serves::Only(vec![b]));
-    let r = ReplicaId;
-    let rows: [(Option<ModelId>, &[ReplicaId], Result<&[u32], NoReplica>); 7] = [
+    type Row = (Option<ModelId>, &'static [ReplicaId], Result<&'static [u32], NoReplica>);
+    let rows: [Row; 7] = [
         (Some(a), &[], Ok(&[0, 1])),
         (Some(b), &[], Ok(&[1, 2])),
         (None, &[], Ok(&[0, 1, 2])),
-        (Some(a), &[r(0)], Ok(&[1])),
-        (Some(a), &[r(0), r(1)], Err(NoReplica::AllTried)),
+        (Some(a), &[ReplicaId(0)], Ok(&[1])),
+        (Some(a), &[ReplicaId(0), ReplicaId(1)], Err(NoReplica::AllTried)),
         (Some(c), &[], Err(NoReplica::NoneKnown)),
-        (None, &[r(0), r(1), r(2)], Err(NoReplica::AllTried)),
+        (None, &[ReplicaId(0), ReplicaId(1), ReplicaId(2)], Err(NoReplica::AllTried)),
     ];
     for (model, tried, expected) in rows {
         let asked = PickRequest { model, tried, ..request() };

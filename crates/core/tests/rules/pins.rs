@@ -145,7 +145,8 @@ fn an_idle_pin_is_not_used_even_before_it_is_swept() {
 
 #[test]
 fn a_pin_to_a_replica_out_of_service_is_dead_and_stays_so() {
-    let leave: [(&str, fn(&mut Bench)); 3] = [
+    type Leave = (&'static str, fn(&mut Bench));
+    let leave: [Leave; 3] = [
         ("ejected", |bench| bench.book(0, Verdict::Refused)),
         ("draining", |bench| bench.pool.drain(bench.now, ReplicaId(0))),
         ("loading", |bench| bench.scrape(0, Scrape::Loading)),

@@ -113,7 +113,8 @@ fn a_doubtful_failure_is_booked_when_the_replay_has_spoken() {
     let crash = F::Reset { sent_whole: true };
     let first = Some((ReplicaId(0), Verdict::Failure(Failure::Reset)));
     // Failures, whether one more attempt was begun, its end, the booking, whether the request is the suspect.
-    let rows: [(&[F], bool, End, Option<Booking>, bool); 16] = [
+    type Row<'a> = (&'a [F], bool, End, Option<Booking>, bool);
+    let rows: [Row<'_>; 16] = [
         (&[crash], true, Answered, first, false),
         (&[crash, F::Status(503)], true, Answered, first, false),
         (&[crash, F::Refused], true, Answered, first, false),
