@@ -247,6 +247,22 @@ fn when_blocks_run_out_the_youngest_is_computed_again_and_loses_no_token() {
 }
 
 #[test]
+fn a_preempted_request_goes_back_to_the_head_of_the_queue() {
+    let mut replica = Replica::new(Profile { kv_blocks: 6, max_num_seqs: 2, ..small() });
+    for (id, prompt, output) in [(1, 8, 12), (2, 4, 12), (3, 1, 1)] {
+        replica.submit(ms(0), RequestId(id), Request::unique(prompt, output)).unwrap();
+    }
+    let outputs = drain(&mut replica);
+    assert!(replica.counters().preemptions > 0);
+    let end_of_first = outputs.iter().rfind(|output| output.id == RequestId(1)).unwrap().at;
+    let third = outputs.iter().find(|output| output.id == RequestId(3)).unwrap();
+    assert!(
+        third.admitted >= end_of_first,
+        "the small one would have fitted, but not before the one thrown out"
+    );
+}
+
+#[test]
 fn an_abort_frees_everything_at_every_stage() {
     // Moment of the abort: waiting, in mid-prefill, decoding.
     for (at, id) in [(0, 2), (15, 2), (35, 1)] {
