@@ -185,6 +185,6 @@ mod tests {
             let stream = TcpStream::from_std(stream).expect("a socket of this runtime");
             size_of_val(&run(Arc::clone(running.gateway()), stream))
         });
-        assert!(size <= 1024, "{size} bytes");
+        assert!(size <= 1280, "{size} bytes");
     }
 }
