@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
+use sluicegate_wire::model_id;
 
 use crate::gateway::Gateway;
 use crate::refusal::Refusal;
@@ -18,8 +19,7 @@ pub(crate) fn models(gateway: &Gateway) -> Vec<u8> {
 
 /// `GET /v1/models/{id}`.
 pub(crate) fn model(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Refusal> {
-    let path = path.split('?').next().unwrap_or_default();
-    let name = percent_decode(path.strip_prefix("/v1/models/").unwrap_or_default());
+    let name = model_id(path).unwrap_or_default();
     let routes = gateway.routes.load();
     match routes.get(&name) {
         Some(route) => Ok(view(route).to_string().into_bytes()),
@@ -37,18 +37,4 @@ fn view(route: &Route) -> Value {
         object.insert("max_model_len".into(), context.into());
     }
     view
-}
-
-fn percent_decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while let Some(&b) = bytes.get(i) {
-        let coded = (b == b'%')
-            .then(|| text.get(i + 1..i + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()))
-            .flatten();
-        out.push(coded.unwrap_or(b));
-        i += if coded.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
