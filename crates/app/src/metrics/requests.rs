@@ -18,16 +18,18 @@ const DURATION_BUCKETS: [f64; 13] =
 /// Token kinds, in the order of [`RouteCell::tokens`].
 const TOKEN_KINDS: [&str; 4] = ["prompt", "cached", "completion", "reasoning"];
 
+type Shared<K, V> = RwLock<HashMap<K, Arc<V>>>;
+
 /// Counts by route and pool. Both are names of the configuration or of the engines; requests without a route (their
 /// model is unknown) share one cell with empty names.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    routes: RwLock<HashMap<String, Arc<RouteCell>>>,
+    routes: Shared<String, RouteCell>,
 }
 
 #[derive(Debug)]
 struct RouteCell {
-    pools: RwLock<HashMap<String, Arc<PoolCell>>>,
+    pools: Shared<String, PoolCell>,
     tokens: [AtomicU64; 4],
     ttft: Histogram,
     duration: Histogram,
@@ -35,8 +37,8 @@ struct RouteCell {
 
 #[derive(Debug, Default)]
 struct PoolCell {
-    ends: RwLock<HashMap<(Outcome, Option<u16>), Arc<AtomicU64>>>,
-    choices: RwLock<HashMap<&'static str, Arc<AtomicU64>>>,
+    ends: Shared<(Outcome, Option<u16>), AtomicU64>,
+    choices: Shared<&'static str, AtomicU64>,
     attempts: AtomicU64,
     spills: AtomicU64,
 }
@@ -125,8 +127,6 @@ impl RouteCell {
         self.duration.observe(line.total.as_secs_f64());
     }
 }
-
-type Shared<K, V> = RwLock<HashMap<K, Arc<V>>>;
 
 /// The entry of `key`, made where there is none. The usual case takes a read lock and copies nothing but an `Arc`.
 fn found<K, Q, V>(map: &Shared<K, V>, key: &Q) -> Arc<V>

@@ -1,7 +1,9 @@
 //! The whole gateway in front of simulated replicas: in this process, and as the built binary.
 
 mod demo;
+mod explain;
 mod http;
 mod in_process;
 mod process;
 mod serve;
+mod sim;

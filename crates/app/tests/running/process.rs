@@ -35,15 +35,21 @@ impl Process {
         Self { child, stderr }
     }
 
+    /// The first line on standard error that holds `text`.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended without {text:?}");
+        }
+        line
+    }
+
     /// The addresses for clients and of the admin side, as printed.
     pub(crate) fn addresses(&mut self) -> (SocketAddr, SocketAddr) {
-        let mut line = String::new();
-        while !line.contains(" listens on ") {
-            line.clear();
-            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended");
-        }
-        let mut addresses = line.split("http://").skip(1).map(|text| text.trim_end_matches([',', '\n']));
-        let mut next = || addresses.next().unwrap().split(',').next().unwrap().parse().unwrap();
+        let line = self.line_with(" listens on ");
+        let mut addresses = line.split("http://").skip(1).filter_map(|text| text.split([',', '\n']).next());
+        let mut next = || addresses.next().unwrap().parse().unwrap();
         (next(), next())
     }
 

@@ -1,0 +1,31 @@
+//! `sluicegate explain`, asked of a running gateway.
+
+use sluicegate_testkit::patiently;
+
+use crate::http::get;
+use crate::process::Process;
+
+#[tokio::test]
+async fn it_prints_the_route_the_candidates_and_the_five_steps() {
+    let mut sim = Process::start(&["sim", "--listen", "127.0.0.1:0", "--model", "m"]);
+    let replica = sim.line_with("simulated replica").split("http://").nth(1).unwrap().trim().to_owned();
+    let url = format!("http://{replica}");
+    let words =
+        ["serve", "--replica", &url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--threads", "1"];
+    let mut gateway = Process::start(&words);
+    let (_, admin) = gateway.addresses();
+    patiently(async { while get(admin, "/readyz").await.status != 200 {} }).await;
+
+    let admin = format!("http://{admin}");
+    let words = ["explain", "--admin", &admin, "--model", "m", "--session", "s-1", "--text", "Hello"];
+    let ended = Process::start(&words).ended().await;
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    for text in ["route    m\n", &format!("result   {url} (load)\n"), &format!("> {url}"), "\n1. ", "\n5. "] {
+        assert!(ended.stdout.contains(text), "{text:?} in {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("session  none"), "{}", ended.stdout);
+
+    let ended = Process::start(&["explain", "--admin", &admin, "--model", "nobody"]).ended().await;
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.stderr.contains("the gateway would answer 404"), "{}", ended.stderr);
+}
