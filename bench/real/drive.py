@@ -276,6 +276,7 @@ def main():
     parser.add_argument("--direct", action="store_true")
     options = parser.parse_args()
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     table, fleet = Table(options.only), Fleet(options.keep)
     try:
         if options.direct:
