@@ -55,12 +55,15 @@ impl fmt::Debug for Output {
 pub(super) fn run(messages: &Receiver<Message>, shared: &Shared, mut outputs: Vec<Output>) {
     let mut collect_at = Instant::now() + COLLECT_EVERY;
     loop {
-        match messages.recv_timeout(collect_at.saturating_duration_since(Instant::now())) {
+        let now = Instant::now();
+        // Asked for before each message: full buffers of busy threads must not hold up the lines of quiet ones.
+        if now >= collect_at {
+            write_all(shared.buffers.collect(), shared, &mut outputs);
+            collect_at = now + COLLECT_EVERY;
+        }
+        match messages.recv_timeout(collect_at.saturating_duration_since(now)) {
             Ok(Message::Chunk(chunk)) => write(&chunk, shared, &mut outputs),
-            Err(RecvTimeoutError::Timeout) => {
-                write_all(shared.buffers.collect(), shared, &mut outputs);
-                collect_at = Instant::now() + COLLECT_EVERY;
-            }
+            Err(RecvTimeoutError::Timeout) => {}
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -79,10 +82,10 @@ fn write_all(chunks: Vec<Chunk>, shared: &Shared, outputs: &mut [Output]) {
     }
 }
 
+/// A line that one of two outputs did not take is lost once.
 fn write(chunk: &Chunk, shared: &Shared, outputs: &mut [Output]) {
-    for output in outputs {
-        if let Err(error) = output.write(&chunk.bytes) {
-            shared.lost.add(chunk.lines, &format!("the output failed: {error}"));
-        }
+    let failed = outputs.iter_mut().filter_map(|output| output.write(&chunk.bytes).err()).last();
+    if let Some(error) = failed {
+        shared.lost.add(chunk.lines, &format!("the output failed: {error}"));
     }
 }

@@ -6,7 +6,7 @@ use crate::http::get;
 use crate::process::Process;
 
 #[tokio::test]
-async fn it_prints_the_route_the_candidates_and_the_five_steps() {
+async fn it_prints_the_route_the_candidates_and_the_steps_of_the_choice() {
     let mut sim = Process::start(&["sim", "--listen", "127.0.0.1:0", "--model", "m"]);
     let replica = sim.line_with("simulated replica").split("http://").nth(1).unwrap().trim().to_owned();
     let url = format!("http://{replica}");
@@ -20,7 +20,13 @@ async fn it_prints_the_route_the_candidates_and_the_five_steps() {
     let words = ["explain", "--admin", &admin, "--model", "m", "--session", "s-1", "--text", "Hello"];
     let ended = Process::start(&words).ended().await;
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
-    for text in ["route    m\n", &format!("result   {url} (load)\n"), &format!("> {url}"), "\n1. ", "\n5. "] {
+    for text in [
+        "route    m\n",
+        &format!("result   {url} (load)\n"),
+        &format!("> {url}"),
+        "\n1. pool: ",
+        "\n4. pin: ",
+    ] {
         assert!(ended.stdout.contains(text), "{text:?} in {}", ended.stdout);
     }
     assert!(!ended.stdout.contains("session  none"), "{}", ended.stdout);
