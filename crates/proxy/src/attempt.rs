@@ -213,7 +213,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Arms the connection's timer and looks at everything but the replica's socket.
+    /// Looks at everything but the replica's socket. The connection's timer must be set to the deadline.
     fn interrupted(&self, client: &mut Client, cx: &mut std::task::Context<'_>) -> Option<Interrupt> {
         if client.poll_gone(cx) {
             Some(Interrupt::ClientGone)

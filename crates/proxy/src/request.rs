@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sluicegate_wire::{Dialect, Endpoint, endpoint, parse_request};
+use sluicegate_wire::{Dialect, Endpoint, RequestHead, endpoint, parse_request};
 
 use crate::attempt::{self, Answered, Exchange, NoAnswer, Outgoing, StoredAnswer};
 use crate::body;
+use crate::buffers::Body;
 use crate::client::Client;
 use crate::gateway::Gateway;
 use crate::local;
@@ -104,12 +105,27 @@ async fn until_answer(
         Endpoint::ResponseById | Endpoint::ResponseCancel => return refused(Refusal::UnknownResponse),
         _ => {}
     }
-    let routes = gateway.routes.load_full();
-    let resolved = match resolve(&routes, endpoint, &head.headers, &body, Some(record)) {
-        Ok(resolved) => resolved,
-        Err(refusal) => return refused(refusal),
-    };
-    drop(routes);
+    let request = Received { head: &head, path: &path, endpoint, body };
+    answer(gateway, client, request, record, manner).await
+}
+
+/// A request that was read whole and is routed by its body.
+struct Received<'a, 'h> {
+    head: &'a RequestHead<'h>,
+    path: &'a str,
+    endpoint: Endpoint,
+    body: Body,
+}
+
+async fn answer(
+    gateway: &Arc<Gateway>,
+    client: &mut Client,
+    request: Received<'_, '_>,
+    record: &mut Record,
+    manner: &Manner,
+) -> Result<Ready, NoAnswer> {
+    let Received { head, path, endpoint, body } = request;
+    let resolved = resolve(&gateway.routes.load(), endpoint, &head.headers, &body, Some(record))?;
     record.route = Some(Arc::clone(&resolved.route));
     let timeouts = resolved.route.plan.timeouts;
     let limits = relay::Limits {
@@ -119,8 +135,8 @@ async fn until_answer(
     };
     let request_id = record.request_id.clone();
     let out = Outgoing {
-        head: &head,
-        path: &path,
+        head,
+        path,
         request_id: &request_id,
         body,
         resolved,

@@ -147,6 +147,16 @@ async fn store(
     End::Failed(failure, StoredAnswer::from_answer(opened.head, body, whole))
 }
 
+/// What has been read of an answer's body before it is shown.
+struct Seen {
+    body: Vec<u8>,
+    /// The body is complete.
+    done: bool,
+    /// The connection has ended, or more than the answer came.
+    spent: bool,
+    first_content: bool,
+}
+
 /// Reads until the answer may be shown.
 async fn hold(
     client: &mut Client,
@@ -155,63 +165,72 @@ async fn hold(
     mut upstream: Upstream,
     lease: &mut Option<LeaseGuard>,
     mut opened: Opened,
-    mut raw: Vec<u8>,
+    raw: Vec<u8>,
 ) -> End {
-    let mut held = Vec::new();
-    let mut done = opened.answer.is_empty();
-    let mut surplus = done && !raw.is_empty();
-    let mut first_content = false;
-    while !done && !may_show(&opened, out, &held) {
-        if raw.is_empty() {
-            let piece = match read(client, watch, &mut upstream, &mut raw, FIRST_READ).await {
-                Ok(Ok(0)) => opened.answer.end().ok(),
-                Ok(Ok(_)) => None,
-                Ok(Err(_)) => return End::Failed(AttemptFailure::Reset { sent_whole: true }, None),
-                Err(interrupt) => return interrupt.into(),
-            };
-            if raw.is_empty() {
-                let Some(piece) = piece else {
-                    return End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
-                };
-                held.extend_from_slice(&piece.tail);
-                done = true;
-                opened.keep_alive = false;
-                break;
-            }
-        }
-        let Ok(piece) = opened.answer.absorb(&mut raw) else {
-            return End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
-        };
-        held.extend_from_slice(&piece.held);
-        held.extend_from_slice(raw.get(..piece.keep).unwrap_or_default());
-        held.extend_from_slice(&piece.tail);
-        raw.clear();
-        (done, surplus) = (piece.done, piece.surplus);
-        first_content |= piece.first_content;
-    }
-    if let Some(end) = refused_in_stream(&opened, out, &held, done) {
+    let seen = match read_until_shown(client, watch, out, &mut upstream, &mut opened, raw).await {
+        Ok(seen) => seen,
+        Err(end) => return end,
+    };
+    if let Some(end) = refused_in_stream(&opened, out, &seen) {
         return end;
     }
-    let Some(lease) = lease.take() else { return End::Failed(AttemptFailure::ConnectFailed, None) };
+    let Some(lease) = lease.take() else { return CUT };
     lease.answered();
     watch.replica.note_byte(clock::now());
-    let reusable = opened.keep_alive && !surplus && opened.framing != ResponseFraming::Close;
     let framing = client_framing(&opened, out);
-    let first = first_bytes(&opened, out, framing, &held, done);
+    let first = first_bytes(&opened, out, framing, &seen);
     End::Answered(Box::new(Exchange {
         upstream,
         lease,
         kind: out.kind,
         framing,
         first,
-        first_len: held.len(),
-        first_content,
-        done,
-        reusable,
+        first_len: seen.body.len(),
+        first_content: seen.first_content,
+        done: seen.done,
+        reusable: opened.keep_alive && !seen.spent && opened.framing != ResponseFraming::Close,
         status: opened.status,
         event_stream: opened.event_stream,
         answer: opened.answer,
     }))
+}
+
+/// The connection ended or broke its framing after the request had been sent whole.
+const CUT: End = End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
+
+async fn read_until_shown(
+    client: &mut Client,
+    watch: &Watch<'_>,
+    out: &Outgoing<'_, '_>,
+    upstream: &mut Upstream,
+    opened: &mut Opened,
+    mut raw: Vec<u8>,
+) -> Result<Seen, End> {
+    let done = opened.answer.is_empty();
+    let mut seen = Seen { body: Vec::new(), done, spent: done && !raw.is_empty(), first_content: false };
+    while !seen.done && !may_show(opened, out, &seen.body) {
+        let piece = if !raw.is_empty() {
+            opened.answer.absorb(&mut raw).map_err(|_| CUT)?
+        } else {
+            match read(client, watch, upstream, &mut raw, FIRST_READ).await {
+                Ok(Ok(0)) => {
+                    seen.spent = true;
+                    opened.answer.end().map_err(|()| CUT)?
+                }
+                Ok(Ok(_)) => continue,
+                Ok(Err(_)) => return Err(CUT),
+                Err(interrupt) => return Err(interrupt.into()),
+            }
+        };
+        seen.body.extend_from_slice(&piece.held);
+        seen.body.extend_from_slice(raw.get(..piece.keep).unwrap_or_default());
+        seen.body.extend_from_slice(&piece.tail);
+        raw.clear();
+        seen.done = piece.done;
+        seen.spent |= piece.surplus;
+        seen.first_content |= piece.first_content;
+    }
+    Ok(seen)
 }
 
 /// Enough has come for the client to see it.
@@ -223,17 +242,17 @@ fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, held: &[u8]) -> bool {
 }
 
 /// A stream that begins with an error, or ends before it began, has not been an answer at all.
-fn refused_in_stream(opened: &Opened, out: &Outgoing<'_, '_>, held: &[u8], done: bool) -> Option<End> {
+fn refused_in_stream(opened: &Opened, out: &Outgoing<'_, '_>, seen: &Seen) -> Option<End> {
     let observer = opened.answer.observer()?;
     if let Some(error) = observer.error().filter(|_| observer.events() <= 1) {
-        let answer = StoredAnswer::from_event(error, held, out.dialect);
+        let answer = StoredAnswer::from_event(error, &seen.body, out.dialect);
         return Some(match error.code {
             429 | 500.. => End::Failed(AttemptFailure::ErrorEvent(error.code), Some(answer)),
             _ => End::Refused(answer),
         });
     }
-    if done && out.kind != StreamKind::Other && !observer.ended() {
-        return Some(End::Failed(AttemptFailure::Reset { sent_whole: true }, None));
+    if seen.done && out.kind != StreamKind::Other && !observer.ended() {
+        return Some(CUT);
     }
     None
 }
@@ -251,14 +270,8 @@ fn client_framing(opened: &Opened, out: &Outgoing<'_, '_>) -> ClientFraming {
 }
 
 /// Head and first body bytes as one buffer for one write.
-fn first_bytes(
-    opened: &Opened,
-    out: &Outgoing<'_, '_>,
-    framing: ClientFraming,
-    held: &[u8],
-    done: bool,
-) -> Vec<u8> {
-    let mut first = Vec::with_capacity(opened.head.len() + held.len() + 160);
+fn first_bytes(opened: &Opened, out: &Outgoing<'_, '_>, framing: ClientFraming, seen: &Seen) -> Vec<u8> {
+    let mut first = Vec::with_capacity(opened.head.len() + seen.body.len() + 160);
     let stream_hints = [("cache-control", "no-cache"), ("x-accel-buffering", "no")];
     let mut extra: smallvec::SmallVec<[(&str, &str); 3]> = smallvec::SmallVec::new();
     extra.push(("x-request-id", out.request_id));
@@ -270,18 +283,18 @@ fn first_bytes(
         write_client_head(&mut first, &head, framing, out.head.http11, keep_alive, &extra);
     }
     if framing == ClientFraming::Chunked {
-        if !held.is_empty() {
+        if !seen.body.is_empty() {
             let mut size = [0; 18];
-            let n = chunk_head(held.len(), &mut size);
+            let n = chunk_head(seen.body.len(), &mut size);
             first.extend_from_slice(&size[..n]);
-            first.extend_from_slice(held);
+            first.extend_from_slice(&seen.body);
             first.extend_from_slice(b"\r\n");
         }
-        if done {
+        if seen.done {
             first.extend_from_slice(b"0\r\n\r\n");
         }
     } else {
-        first.extend_from_slice(held);
+        first.extend_from_slice(&seen.body);
     }
     first
 }
