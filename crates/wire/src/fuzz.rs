@@ -16,6 +16,10 @@ const KINDS: [StreamKind; 5] = [
     StreamKind::Responses,
     StreamKind::Other,
 ];
+/// Streams up to here are cut at every place by the fuzz target, where runs per second count.
+const SHORT_STREAM: usize = 100;
+/// And up to here by the tests: time grows with the square.
+const LONG_STREAM: usize = 2048;
 const SESSION: &[&str] = &["conversation_id", "thread_id"];
 
 /// A body that is read tells the truth: its spans hold what a reader that goes byte by byte finds.
@@ -165,11 +169,23 @@ pub fn sse(data: &[u8]) {
         return;
     };
     let kind = KINDS[usize::from(first & 0x0f) % KINDS.len()];
-    every_split(kind, stream, usize::from(first >> 4));
+    let seed = usize::from(first >> 4);
+    if stream.len() <= SHORT_STREAM {
+        every_split(kind, stream, seed);
+    } else {
+        let cut = stream.len() * (seed + 1) / 17;
+        splits(kind, stream, seed, &[cut]);
+    }
 }
 
-/// The same, and for streams that are not too long with one cut at every place.
+/// The same with one cut at every place.
 pub fn every_split(kind: StreamKind, stream: &[u8], seed: usize) {
+    let most = if stream.len() <= LONG_STREAM { stream.len() } else { 0 };
+    let cuts: Vec<usize> = (1..most).collect();
+    splits(kind, stream, seed, &cuts);
+}
+
+fn splits(kind: StreamKind, stream: &[u8], seed: usize, cuts: &[usize]) {
     for hide in [false, true] {
         let whole = observe(kind, hide, stream, || stream.len());
         // An event that `finish` alone completes is counted, but no feed is left to tell.
@@ -190,8 +206,7 @@ pub fn every_split(kind: StreamKind, stream: &[u8], seed: usize) {
             size
         });
         assert_eq!(uneven, whole, "in uneven parts");
-        let cuts = if stream.len() <= 2048 { stream.len() } else { 0 };
-        for cut in 1..cuts {
+        for &cut in cuts {
             let mut sizes = [cut].into_iter();
             assert_eq!(
                 observe(kind, hide, stream, || sizes.next().unwrap_or(stream.len())),

@@ -48,7 +48,8 @@ pub struct Pass {
     pub held: Vec<u8>,
     /// Bytes of the buffer that follow.
     pub keep: usize,
-    /// A token-bearing event (content, reasoning or tool call) was completed for the first time in this feed.
+    /// A token-bearing event (content, reasoning or tool call) was completed for the first time in this feed. Where
+    /// that event lacks its blank line and only [`Observer::finish`] completes it, no feed tells.
     pub first_content: bool,
 }
 

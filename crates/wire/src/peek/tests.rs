@@ -203,7 +203,9 @@ fn members_that_decide_something_may_not_be_doubled() {
 
 #[test]
 fn system_prompt_and_first_user_turn_are_found_in_each_shape() {
-    let cases: &[(Shape, &str, &[&str], &[&str], bool)] = &[
+    /// Shape, body; system texts, first user's texts, whether the assistant spoke.
+    type Case = (Shape, &'static str, &'static [&'static str], &'static [&'static str], bool);
+    let cases: &[Case] = &[
         (Shape::Chat, r#"{"messages":[{"role":"user","content":"u"}]}"#, &[], &["u"], false),
         (
             Shape::Chat,
