@@ -1,6 +1,6 @@
 //! Answers as real engines write them (vLLM 0.32's shapes), whole or as the events of a stream.
 
-use crate::upstream::{Step, send};
+use crate::upstream::{Received, Step, send};
 
 /// The end of a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -190,4 +190,14 @@ pub fn open_stream(events: &[Vec<u8>]) -> Vec<Step> {
     let mut steps = vec![send(STREAM_HEAD)];
     steps.extend(events.iter().map(|e| send(chunk(e))));
     steps
+}
+
+/// What an engine with nothing to hide answers: a chat completion of four tokens, or a stream of two where the body
+/// says `"stream":true`.
+#[must_use]
+pub fn polite(request: &Received) -> Vec<Step> {
+    if std::str::from_utf8(&request.body).is_ok_and(|body| body.contains(r#""stream":true"#)) {
+        return Stream::chat(&["hel", "lo"]).steps();
+    }
+    vec![send(chat_answer("hello", 11, 4))]
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::connection::Connection;
 use crate::gate::patiently;
@@ -86,6 +86,21 @@ impl RawClient {
     /// Nobody listens there.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = patiently(TcpStream::connect(address)).await.expect("the gateway accepts");
+        Self::over(stream)
+    }
+
+    /// Connects with a receive buffer of a few KiB: the peer's own buffer fills as soon as this client is slow.
+    ///
+    /// # Panics
+    /// Nobody listens there.
+    pub async fn connect_narrow(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("SO_RCVBUF");
+        let stream = patiently(socket.connect(address)).await.expect("the gateway accepts");
+        Self::over(stream)
+    }
+
+    fn over(stream: TcpStream) -> Self {
         Self {
             connection: Connection::new(stream),
             left: Left::Nothing,

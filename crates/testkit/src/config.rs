@@ -58,6 +58,7 @@ impl Config {
             .set("listen", "address", "127.0.0.1:0")
             .set("listen", "threads", 2)
             .set("admin", "address", "127.0.0.1:0")
+            .set("usage", "output", "off")
             .set("pools.health", "scrape_interval", "20ms")
             .set("pools.health", "scrape_timeout", "20s")
             .set("pools.health", "cooldown", "200ms")

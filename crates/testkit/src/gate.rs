@@ -132,3 +132,45 @@ impl Default for Count {
         Self::new()
     }
 }
+
+/// Bytes that a script sends while the test is still making them up. Clones are the same feed; every request that plays
+/// it gets all of it.
+#[derive(Clone, Debug)]
+pub struct Feed(Arc<watch::Sender<Fed>>);
+
+#[derive(Debug, Default)]
+struct Fed {
+    pieces: Vec<Arc<[u8]>>,
+    ended: bool,
+}
+
+impl Feed {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::default()))
+    }
+
+    /// One more write.
+    pub fn push(&self, bytes: impl AsRef<[u8]>) {
+        self.0.send_modify(|fed| fed.pieces.push(bytes.as_ref().into()));
+    }
+
+    /// Nothing more will come: the script goes on with its next step.
+    pub fn end(&self) {
+        self.0.send_modify(|fed| fed.ended = true);
+    }
+
+    /// The piece with this number once it is there; None once the feed has ended before it.
+    pub(crate) async fn piece(&self, number: usize) -> Option<Arc<[u8]>> {
+        let mut state = self.0.subscribe();
+        let fed = state.wait_for(|fed| fed.ended || fed.pieces.len() > number).await.ok()?;
+        fed.pieces.get(number).cloned()
+    }
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self::new()
+    }
+}

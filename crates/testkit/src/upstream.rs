@@ -76,7 +76,8 @@ pub struct Counts {
     pub models_probes: Count,
 }
 
-/// A scripted replica. It answers probes like an idle vLLM and requests with a short chat answer until told otherwise.
+/// A scripted replica. It answers probes like an idle vLLM, and requests as [`crate::answers::polite`] does, until told
+/// otherwise.
 /// Dropping it closes everything.
 pub struct Upstream {
     shared: Arc<Shared>,
@@ -124,7 +125,7 @@ impl Upstream {
         port.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = port.local_addr().expect("a bound address");
         let scripts = Scripts {
-            request: Arc::new(|_| vec![send(crate::answers::chat_answer("hello", 11, 4))]),
+            request: Arc::new(crate::answers::polite),
             head: Arc::new(|_| OnHead::ReadBody),
             health: probes::healthy(),
             metrics: probes::metrics(model, Load::default()),

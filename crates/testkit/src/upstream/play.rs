@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::script::{OnHead, Step};
 use super::{Received, Shared, lock};
 use crate::connection::Connection;
-use crate::gate::Count;
+use crate::gate::{Count, Feed};
 use crate::message::Head;
 
 /// How a script ended.
@@ -119,6 +119,7 @@ async fn play(connection: &mut Connection, steps: &[Step]) -> Played {
                 tokio::task::yield_now().await;
                 sent
             }
+            Step::Feed(feed) => pass_on(connection, feed).await,
             Step::Wait(gate) => tokio::select! {
                 biased;
                 () = gate.opened() => true,
@@ -144,6 +145,23 @@ async fn play(connection: &mut Connection, steps: &[Step]) -> Played {
         }
     }
     Played::Kept
+}
+
+/// Sends what is fed until the feed ends; false where the peer left before.
+async fn pass_on(connection: &mut Connection, feed: &Feed) -> bool {
+    for number in 0.. {
+        let piece = tokio::select! {
+            biased;
+            piece = feed.piece(number) => piece,
+            () = gone(connection) => return false,
+        };
+        match piece {
+            Some(bytes) if connection.write(&bytes).await.is_err() => return false,
+            Some(_) => {}
+            None => break,
+        }
+    }
+    true
 }
 
 /// Returns when the peer has left. What it sends meanwhile is kept for the next request.

@@ -1,12 +1,14 @@
 //! What a replica is told to do.
 
-use crate::gate::Gate;
+use crate::gate::{Feed, Gate};
 
 /// One step of a script. After the last one the connection is kept for the next request.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Writes these bytes with one call, and lets everything else run.
     Send(Vec<u8>),
+    /// Writes whatever the test feeds, until the feed ends.
+    Feed(Feed),
     /// Waits until the test opens the gate.
     Wait(Gate),
     /// Opens the gate: the script has come this far.

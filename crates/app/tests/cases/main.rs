@@ -1,0 +1,21 @@
+//! Field cases: reports from the field, each a test named after its id, run against the whole app in process. What a
+//! case says in minutes runs here in milliseconds of configuration, and every wait is for an event, never for a time.
+//! What a case asks of keys, limits and slots is not part of these tests yet.
+
+mod accounting;
+mod balancing;
+mod bodies;
+mod breaks;
+mod checks;
+mod hangups;
+mod headers;
+mod health;
+mod leaks;
+mod model_names;
+mod parsing;
+mod retries;
+mod smuggling;
+mod streaming;
+mod thousand;
+mod timeouts;
+mod ttft;

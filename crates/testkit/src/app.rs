@@ -1,0 +1,41 @@
+//! The one place that knows how the app is started and looked into.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sluicegate::config::{Config, Overrides};
+use sluicegate::{App, MemorySink};
+use sluicegate_core::PoolSnapshot;
+use sluicegate_proxy::Gauges;
+
+/// The app and its usage lines. Dropping it ends it at once.
+pub(crate) struct Running {
+    app: App,
+    sink: Arc<MemorySink>,
+}
+
+impl Running {
+    pub(crate) fn start(text: &str) -> Self {
+        let loaded = Config::from_text("test.toml", text, &Overrides::default(), &|_| None);
+        let loaded = loaded.unwrap_or_else(|e| panic!("the configuration is refused: {e}\n{text}"));
+        let sink = Arc::new(MemorySink::default());
+        let app = App::start(loaded, vec![Arc::<MemorySink>::clone(&sink)]);
+        Self { app: app.unwrap_or_else(|e| panic!("the app does not start: {e}")), sink }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.app.address()
+    }
+
+    pub(crate) fn pools(&self) -> Vec<PoolSnapshot> {
+        self.app.gateway().pools().iter().map(|p| p.snapshot()).collect()
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        self.app.gateway().gauges()
+    }
+
+    pub(crate) fn sink(&self) -> &Arc<MemorySink> {
+        &self.sink
+    }
+}
