@@ -216,3 +216,23 @@ fn a_pin_that_points_elsewhere_by_then_is_left_alone() {
     bench.end(two.lease, Verdict::Success);
     assert_eq!(bench.turn(&session(1)), (home, SESSION, false));
 }
+
+#[test]
+fn a_dead_session_pin_is_unusable_and_an_idle_one_is_none_at_all() {
+    let both = PickRequest { prefix: Some(1), ..session(1) };
+    for (dead, reason) in [(true, Reason::Load), (false, PREFIX)] {
+        let mut settings = PoolSettings::default();
+        settings.affinity.session_ttl = seconds(10);
+        let mut bench = Bench::live(3, settings);
+        let (home, ..) = bench.turn(&session(1));
+        let (warm, ..) = bench.turn(&prefix(1));
+        assert_ne!(home, warm);
+        if dead {
+            bench.book(home, Verdict::Refused);
+        } else {
+            bench.now = bench.now + seconds(10);
+        }
+        let picked = bench.pick(&both);
+        assert_eq!((picked.reason, picked.spilled), (reason, false), "dead: {dead}");
+    }
+}
