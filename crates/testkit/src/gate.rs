@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long the kit waits for an event that must come. It is no pace: it only ends a test that would hang.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Awaits `future`, and panics with the caller's place where it takes longer than `limit`.
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use sluicegate_testkit::answers::{self, LAST_CHUNK, STREAM_HEAD, Stream, chunk};
 use sluicegate_testkit::requests::{CHAT, chat, get, post, post_chunked};
-use sluicegate_testkit::{Config, End, Gate, Load, OnHead, RawClient, Step, Upstream, send};
+use sluicegate_testkit::{Config, End, Feed, Gate, Load, OnHead, RawClient, Step, Upstream, send};
 
 #[tokio::test]
 async fn a_request_is_kept_byte_for_byte_and_the_connection_with_it() {
@@ -164,5 +164,33 @@ fn a_configuration_names_pools_and_routes_with_their_shared_settings() {
         "threads = 1\n".to_owned(),
     ] {
         assert!(text.contains(&part), "{part} is not in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_is_sent_as_it_grows_and_whole_to_everyone() {
+    let up = Upstream::start("m1");
+    let feed = Feed::new();
+    up.answer_with(vec![send(STREAM_HEAD), Step::Feed(feed.clone()), send(LAST_CHUNK)]);
+    let mut clients = Vec::new();
+    for i in 0..3 {
+        let event = answers::text_event(&i.to_string());
+        feed.push(chunk(&event));
+        let mut client = RawClient::connect(up.address()).await;
+        client.send(&post(CHAT, b"{}")).await;
+        client.head().await;
+        clients.push(client);
+        // The newest client reads all so far, the others only what is new.
+        for past in 0..i {
+            assert_eq!(clients[i].event().await, answers::text_event(&past.to_string()));
+        }
+        for client in &mut clients {
+            assert_eq!(client.event().await, event);
+            assert!(client.nothing_came());
+        }
+    }
+    feed.end();
+    for client in &mut clients {
+        assert_eq!(client.rest().await, (Vec::new(), End::Whole));
     }
 }

@@ -40,6 +40,7 @@ async fn assert_back_by_canary(bench: &Bench, frozen: &Upstream, before: u64) {
     let canary = frozen.received().pop().expect("a canary").json();
     assert_eq!(canary["max_tokens"], json!(1), "{canary}");
     frozen.on_request(polite);
+    frozen.set_load(Load { prompt_tokens: 1000, generation_tokens: 100, ..Load::default() });
     bench.wait_health(frozen, Health::Live).await;
     assert_eq!(bench.replica(frozen).last_transition.map(|t| t.from), Some(Health::Probing));
 }
@@ -50,7 +51,7 @@ async fn a_38_three_requests_without_a_byte_eject_a_frozen_engine() {
     // The peer looks busier, so that the frozen one is asked first.
     frozen.set_load(Load { running: 2, ..Load::default() });
     peer.set_load(Load { running: 5, ..Load::default() });
-    let config = Config::new(&[&frozen, &peer]).set("routes.timeouts", "total", "300ms").set(
+    let config = Config::new(&[&frozen, &peer]).set("routes.timeouts", "total", "600ms").set(
         "pools.health",
         "scrape_timeout",
         "400ms",
@@ -178,7 +179,7 @@ async fn a_39_while_all_are_loading_the_client_is_told_to_come_back() {
 async fn a_40_a_slow_health_answer_under_load_is_not_death() {
     let ups = [Upstream::start("m1"), Upstream::start("m1")];
     let both = [&ups[0], &ups[1]];
-    let config = Config::new(&both).set("pools.health", "scrape_timeout", "250ms");
+    let config = Config::new(&both).set("pools.health", "scrape_timeout", "500ms");
     let bench = Bench::live(&config, 2).await;
     let feed = Feed::new();
     let token = b"data: {\"choices\":[{\"delta\":{\"content\":\"t\"}}]}\n\n";
@@ -225,7 +226,7 @@ async fn a_40_a_slow_health_answer_under_load_is_not_death() {
 #[tokio::test]
 async fn a_40_a_silent_replica_whose_probes_time_out_is_ejected() {
     let ups = [Upstream::start("m1"), Upstream::start("m1")];
-    let config = Config::new(&[&ups[0], &ups[1]]).set("pools.health", "scrape_timeout", "100ms");
+    let config = Config::new(&[&ups[0], &ups[1]]).set("pools.health", "scrape_timeout", "400ms");
     let bench = Bench::live(&config, 2).await;
     ups[0].set_health(vec![Step::Hang]);
     bench.wait_health(&ups[0], Health::Ejected).await;
