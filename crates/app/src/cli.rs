@@ -7,6 +7,7 @@ mod serve;
 mod signals;
 mod sim;
 
+use std::io::IsTerminal;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -221,5 +222,9 @@ fn log_to_stderr(command: &Command) {
     // The demo's table shares the terminal with the log.
     let default = if matches!(command, Command::Demo(_)) { "warn" } else { "info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 }
