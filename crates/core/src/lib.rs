@@ -11,9 +11,12 @@ mod explain;
 mod health;
 mod ids;
 mod lease;
+mod limits;
 mod load;
+mod money;
 mod pick;
 mod pins;
+mod poison;
 mod pool;
 mod prng;
 mod rendezvous;
@@ -31,8 +34,14 @@ pub use explain::{Candidate, Explanation};
 pub use health::Health;
 pub use ids::{ModelId, ReplicaId, Serves, Session, Weight};
 pub use lease::Lease;
+pub use limits::{
+    Ask, Calendar, KeyLedger, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent,
+    WindowLeft,
+};
 pub use load::EngineLoad;
+pub use money::{Micros, Price};
 pub use pick::{NoReplica, PickRequest, Picked, Reason};
+pub use poison::PoisonList;
 pub use pool::Pool;
 pub use replica::{Origin, ReplicaSpec};
 pub use retry::{AttemptFailure, Attempts, Booking, Next, RetryBudget};

@@ -1,0 +1,172 @@
+//! The ledger of one key.
+
+use super::period::Period;
+use super::sliding::SlidingWindow;
+use super::{
+    Ask, Calendar, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent, WindowLeft,
+};
+use crate::money::Micros;
+use crate::time::Time;
+use std::time::Duration;
+
+/// Nobody knows when a running request ends.
+const CONCURRENT_RETRY: Duration = Duration::from_secs(1);
+
+/// What one key has used, reserved for running requests included. It counts whatever the key is limited in, so that a
+/// limit that a reload brings knows the past. Bounded: at most 62 buckets for each of its two minutes.
+///
+/// Where time steps back the latest moment seen counts.
+#[derive(Clone, Debug, Default)]
+pub struct KeyLedger {
+    limits: KeyLimits,
+    concurrent: u32,
+    requests: SlidingWindow,
+    tokens: SlidingWindow,
+    day: Period,
+    month: Period,
+    /// The latest moment seen.
+    now: Time,
+}
+
+impl KeyLedger {
+    /// A key that has used nothing yet.
+    #[must_use]
+    pub fn new(limits: KeyLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Sets other limits. What has been used and what is running stays counted.
+    pub fn set_limits(&mut self, limits: KeyLimits) {
+        self.limits = limits;
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &KeyLimits {
+        &self.limits
+    }
+
+    /// Lets one request pass, or none of the limits is touched. The request counts in requests per minute from now on,
+    /// whatever its end.
+    ///
+    /// # Errors
+    /// [`LimitRefusal`] says which limit refuses, and when the same request can pass.
+    pub fn reserve(&mut self, now: Time, calendar: Calendar, ask: Ask) -> Result<Reservation, LimitRefusal> {
+        let (now, day, month) = self.advance(now, calendar);
+        self.check(now, calendar, ask)?;
+        self.concurrent += 1;
+        self.requests.add(now, 1);
+        let minute = self.tokens.add(now, ask.tokens);
+        let expected = Spent { tokens: ask.tokens, cost: ask.cost };
+        self.day.add(expected);
+        self.month.add(expected);
+        Ok(Reservation { tokens: ask.tokens, cost: ask.cost, minute, day, month })
+    }
+
+    /// The request is over: what it used takes the place of what it reserved.
+    pub fn settle(&mut self, now: Time, calendar: Calendar, reservation: Reservation, actual: Spent) {
+        let (now, ..) = self.advance(now, calendar);
+        debug_assert!(self.concurrent > 0, "a reservation was settled twice");
+        self.concurrent = self.concurrent.saturating_sub(1);
+        let Reservation { tokens, cost, minute, day, month } = reservation;
+        let unused = Spent {
+            tokens: tokens.saturating_sub(actual.tokens),
+            cost: Micros(cost.0.saturating_sub(actual.cost.0)),
+        };
+        self.tokens.take_back(minute, unused.tokens);
+        self.day.take_back(day, unused);
+        self.month.take_back(month, unused);
+        let beyond = Spent {
+            tokens: actual.tokens.saturating_sub(tokens),
+            cost: Micros(actual.cost.0.saturating_sub(cost.0)),
+        };
+        self.tokens.add(now, beyond.tokens);
+        self.day.add(beyond);
+        self.month.add(beyond);
+    }
+
+    /// The request ended without using anything.
+    pub fn abandon(&mut self, now: Time, calendar: Calendar, reservation: Reservation) {
+        self.settle(now, calendar, reservation, Spent::default());
+    }
+
+    /// What is left of the limits per minute.
+    #[must_use]
+    pub fn remaining(&self, now: Time) -> Remaining {
+        let now = now.max(self.now);
+        let left = |window: &SlidingWindow, limit: u64| WindowLeft {
+            limit,
+            remaining: u64::try_from(u128::from(limit).saturating_sub(window.used(now))).unwrap_or(u64::MAX),
+            reset: window.wait(now, 0).unwrap_or_default(),
+        };
+        Remaining {
+            requests: self.limits.requests_per_minute.map(|limit| left(&self.requests, limit)),
+            tokens: self.limits.tokens_per_minute.map(|limit| left(&self.tokens, limit)),
+        }
+    }
+
+    /// What the key has used, for metrics and the dashboard.
+    #[must_use]
+    pub fn usage(&self, now: Time, calendar: Calendar) -> KeyUsage {
+        let now = now.max(self.now);
+        let narrow = |sum| u64::try_from(sum).unwrap_or(u64::MAX);
+        KeyUsage {
+            concurrent: self.concurrent,
+            requests_minute: narrow(self.requests.used(now)),
+            tokens_minute: narrow(self.tokens.used(now)),
+            day: self.day.spent(calendar.day),
+            month: self.month.spent(calendar.month),
+        }
+    }
+
+    /// All limits as one step.
+    fn check(&self, now: Time, calendar: Calendar, ask: Ask) -> Result<(), LimitRefusal> {
+        let limits = &self.limits;
+        let money = |limit: Option<Micros>| limit.map(|limit| limit.0);
+        let rows = [
+            (Limit::MaxConcurrent, limits.max_concurrent.map(u64::from), 1),
+            (Limit::RequestsPerMinute, limits.requests_per_minute, 1),
+            (Limit::TokensPerMinute, limits.tokens_per_minute, ask.tokens),
+            (Limit::TokensPerDay, limits.tokens_per_day, ask.tokens),
+            (Limit::TokensPerMonth, limits.tokens_per_month, ask.tokens),
+            (Limit::CostPerDay, money(limits.cost_per_day), ask.cost.0),
+            (Limit::CostPerMonth, money(limits.cost_per_month), ask.cost.0),
+        ];
+        let mut longest: Option<(Duration, Limit)> = None;
+        for (limit, most, asked) in rows {
+            let Some(most) = most else { continue };
+            let Some(room) = most.checked_sub(asked) else {
+                return Err(LimitRefusal::TooLarge { limit, most, asked });
+            };
+            if let Some(wait) = self.wait(now, calendar, limit, room)
+                && longest.is_none_or(|(longest, _)| wait > longest)
+            {
+                longest = Some((wait, limit));
+            }
+        }
+        match longest {
+            None => Ok(()),
+            Some((retry_after, limit)) => Err(LimitRefusal::Exhausted { limit, retry_after }),
+        }
+    }
+
+    /// How long it takes until no more than `most` of a limit is used; `None`: that is so now.
+    fn wait(&self, now: Time, calendar: Calendar, limit: Limit, most: u64) -> Option<Duration> {
+        let (most_used, (day, month)) = (u128::from(most), (calendar.day, calendar.month));
+        let until = |used: u128, end: Duration| (used > most_used).then_some(end);
+        match limit {
+            Limit::MaxConcurrent => until(u128::from(self.concurrent), CONCURRENT_RETRY),
+            Limit::RequestsPerMinute => self.requests.wait(now, most),
+            Limit::TokensPerMinute => self.tokens.wait(now, most),
+            Limit::TokensPerDay => until(self.day.tokens(day), calendar.day_left),
+            Limit::TokensPerMonth => until(self.month.tokens(month), calendar.month_left),
+            Limit::CostPerDay => until(self.day.cost(day), calendar.day_left),
+            Limit::CostPerMonth => until(self.month.cost(month), calendar.month_left),
+        }
+    }
+
+    fn advance(&mut self, now: Time, calendar: Calendar) -> (Time, u32, u32) {
+        self.now = self.now.max(now);
+        (self.now, self.day.enter(calendar.day), self.month.enter(calendar.month))
+    }
+}
