@@ -47,8 +47,16 @@ pub(crate) struct Choice {
 pub(crate) enum Scope {
     /// All five steps.
     Anywhere,
+    /// All five steps, over replicas that have a free slot or whose slots are not known.
+    WithSlot,
     /// Only to a LIVE replica with nothing waiting and, where slots are known, a free one.
     WithRoom,
+}
+
+impl Scope {
+    fn covers(self, row: &Row) -> bool {
+        self == Self::Anywhere || row.has_slot
+    }
 }
 
 impl View<'_> {
@@ -78,6 +86,38 @@ impl View<'_> {
         self.board[index].serves(&self.replicas[index], request.model)
     }
 
+    /// Whether waiting can help: some replica could ever take the request.
+    pub(crate) fn hope(&self, request: &PickRequest<'_>) -> Result<(), NoReplica> {
+        let (mut known, mut tried) = (false, false);
+        for (index, row) in self.board.iter().enumerate() {
+            if !self.serves(index, request) {
+                continue;
+            }
+            known = true;
+            if request.tried.contains(&ReplicaId::from_index(index)) {
+                tried = true;
+            } else if row.health != Health::Draining {
+                return Ok(());
+            }
+        }
+        Err(match (known, tried) {
+            (false, _) => NoReplica::NoneKnown,
+            (true, false) => NoReplica::NotReady,
+            (true, true) => NoReplica::AllTried,
+        })
+    }
+
+    /// Whether the replica may be the one that has a slot for the request: a cheap look before a choice.
+    pub(crate) fn may_take(&self, id: ReplicaId, request: &PickRequest<'_>) -> bool {
+        let row = &self.board[id.index()];
+        let in_use = match row.health {
+            Health::Live | Health::Ejected => true,
+            Health::Probing => row.inflight < self.settings.health.probing_max_inflight,
+            Health::Starting | Health::Draining => false,
+        };
+        in_use && row.has_slot && self.asked(id.index(), request)
+    }
+
     /// Step 5: a random EJECTED replica that this request has not tried, if nothing better is known.
     fn without_candidates(
         &self,
@@ -85,9 +125,11 @@ impl View<'_> {
         request: &PickRequest<'_>,
         scope: Scope,
     ) -> Result<Choice, NoReplica> {
-        if scope == Scope::Anywhere && survey.in_service == 0 && survey.ejected > 0 {
-            let ejected =
-                |index: &usize| self.board[*index].health == Health::Ejected && self.asked(*index, request);
+        if scope != Scope::WithRoom && survey.in_service == 0 && survey.ejected > 0 {
+            let ejected = |index: &usize| {
+                let row = &self.board[*index];
+                row.health == Health::Ejected && scope.covers(row) && self.asked(*index, request)
+            };
             let nth = prng::below(self.roll, survey.ejected);
             if let Some(index) = (0..self.board.len()).filter(ejected).nth(nth) {
                 let choice = Choice::by_load(ReplicaId::from_index(index));
@@ -96,7 +138,7 @@ impl View<'_> {
         }
         Err(match (survey.known, survey.tried, scope) {
             (0, _, _) => NoReplica::NoneKnown,
-            (_, 0, Scope::Anywhere) => NoReplica::NotReady,
+            (_, 0, Scope::Anywhere | Scope::WithSlot) => NoReplica::NotReady,
             _ => NoReplica::AllTried,
         })
     }

@@ -2,11 +2,13 @@
 
 use crate::health::Health;
 use crate::ids::ReplicaId;
+use crate::pick::Picked;
+use crate::queue::{Denial, Ticket};
 use crate::time::Time;
 use std::time::Duration;
 
 /// Something to do or to record, read with [`Pool::poll_effect`](crate::Pool::poll_effect).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Effect {
     /// Scrape this replica now: at most one is outstanding per replica, and each must be answered by
     /// [`Pool::scraped`](crate::Pool::scraped) or the replica is never scraped again.
@@ -23,6 +25,20 @@ pub enum Effect {
         replica: ReplicaId,
         /// Whether it tells the load now.
         available: bool,
+    },
+    /// A waiting request has its place. If its client has left meanwhile the lease is released at once.
+    Granted {
+        /// Whose.
+        ticket: Ticket,
+        /// The place.
+        picked: Picked,
+    },
+    /// A waiting request gets no place.
+    Denied {
+        /// Whose.
+        ticket: Ticket,
+        /// Why.
+        why: Denial,
     },
 }
 

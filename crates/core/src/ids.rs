@@ -14,6 +14,14 @@ impl ReplicaId {
     }
 }
 
+/// An API key's place in the configuration, stable across reloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyIndex(pub u32);
+
+/// A route's place in the configuration, stable across reloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteIndex(pub u32);
+
 /// A model name, interned by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelId(pub u32);

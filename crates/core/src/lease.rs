@@ -3,12 +3,13 @@
 use crate::ids::{ReplicaId, Weight};
 use crate::load::ScrapeCount;
 use crate::pins::PinKey;
+use crate::queue::Charge;
 use crate::time::Time;
 
 /// A reserved place at a replica. Neither `Copy` nor `Clone`: given back exactly once, through
 /// [`Pool::release`](crate::Pool::release). A lease that is dropped instead stays counted for ever.
 #[must_use]
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Lease {
     pub(crate) replica: ReplicaId,
     pub(crate) weight: Weight,
@@ -17,6 +18,8 @@ pub struct Lease {
     /// The replica's spell of service at the pick.
     pub(crate) era: u32,
     pub(crate) holds: Holds,
+    /// What its key was charged, where slots are known, until the truth is.
+    pub(crate) charge: Option<Charge>,
 }
 
 impl Lease {

@@ -19,6 +19,7 @@ mod pins;
 mod poison;
 mod pool;
 mod prng;
+mod queue;
 mod rendezvous;
 mod replica;
 mod retry;
@@ -32,7 +33,7 @@ mod window;
 pub use effect::{Effect, Transition, TransitionReason};
 pub use explain::{Candidate, Explanation};
 pub use health::Health;
-pub use ids::{ModelId, ReplicaId, Serves, Session, Weight};
+pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, Weight};
 pub use lease::Lease;
 pub use limits::{
     Ask, Calendar, KeyLedger, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent,
@@ -43,6 +44,7 @@ pub use money::{Micros, Price};
 pub use pick::{NoReplica, PickRequest, Picked, Reason};
 pub use poison::PoisonList;
 pub use pool::Pool;
+pub use queue::{Admission, Denial, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Ticket, Waiting};
 pub use replica::{Origin, ReplicaSpec};
 pub use retry::{AttemptFailure, Attempts, Booking, Next, RetryBudget};
 pub use settings::{

@@ -9,7 +9,6 @@ mod period;
 mod sliding;
 
 use crate::money::Micros;
-use crate::time::Time;
 pub use ledger::KeyLedger;
 use std::time::Duration;
 

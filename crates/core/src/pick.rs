@@ -51,7 +51,7 @@ impl Reason {
 }
 
 /// A choice, reserved.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Picked {
     /// The reserved place.
     pub lease: Lease,

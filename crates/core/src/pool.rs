@@ -1,5 +1,6 @@
 //! The pool: events in, effects out, one next deadline.
 
+mod admission;
 mod check;
 mod reports;
 
@@ -14,6 +15,7 @@ use crate::load::REQUEST;
 use crate::pick::{NoReplica, PickRequest, Picked, Reason};
 use crate::pins::{Lifetimes, PinKind, PinTable};
 use crate::prng::SplitMix64;
+use crate::queue::{Queue, Stir};
 use crate::replica::{Replica, ReplicaSpec};
 use crate::settings::{AffinityMode, PoolSettings};
 use crate::snapshot::{self, PoolSnapshot};
@@ -38,6 +40,11 @@ pub struct Pool {
     /// The latest moment seen.
     now: Time,
     leases: Leases,
+    queue: Queue,
+    /// What has changed since the last grants, while somebody waits.
+    stir: Stir,
+    /// Replicas whose slots are known: without any nobody waits.
+    slotted: usize,
 }
 
 /// All leases that are out: the other side of the replicas' books.
@@ -66,6 +73,9 @@ impl Pool {
             turn: 0,
             now: Time::ZERO,
             leases: Leases::default(),
+            queue: Queue::new(),
+            stir: Stir::Nothing,
+            slotted: 0,
         }
     }
 
@@ -75,10 +85,12 @@ impl Pool {
         let id = ReplicaId::from_index(self.replicas.len());
         let replica = Replica::new(now, spec);
         self.board.push(Row::of(&replica, &self.settings));
+        self.slotted += usize::from(replica.load.slots().is_some());
         self.replicas.push(replica);
         self.pins.add_replica();
+        self.stir = Stir::All;
         self.start_scrape(now, id);
-        self.check();
+        self.settle(now);
         id
     }
 
@@ -103,15 +115,20 @@ impl Pool {
     pub fn set_serves(&mut self, id: ReplicaId, serves: Serves) {
         if let Some(replica) = self.replicas.get_mut(id.index()) {
             replica.serves = serves;
+            self.stir = Stir::All;
             self.refresh(id);
+            self.settle(self.now);
         }
     }
 
     /// Sets how many requests the replica's engine runs at once, as learned from it.
     pub fn set_slots(&mut self, id: ReplicaId, slots: Option<u32>) {
         if let Some(replica) = self.replicas.get_mut(id.index()) {
+            let before = replica.load.slots().is_some();
             replica.load.set_slots(slots);
+            self.slotted = self.slotted + usize::from(slots.is_some()) - usize::from(before);
             self.refresh(id);
+            self.settle(self.now);
         }
     }
 
@@ -166,6 +183,8 @@ impl Pool {
             self.start_scrape(now, id);
         }
         self.pins.sweep(now);
+        self.settle(now);
+        self.expire(now);
         self.check();
     }
 
@@ -173,7 +192,7 @@ impl Pool {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let replicas = self.board.iter().filter_map(|row| row.deadline).min();
-        [replicas, self.pins.sweep_due(self.now)].into_iter().flatten().min()
+        [replicas, self.pins.sweep_due(self.now), self.queue.deadline()].into_iter().flatten().min()
     }
 
     /// The next thing to do or to record, in the order in which things happened.
@@ -241,8 +260,9 @@ impl Pool {
             sent_after,
             era: replica.health.era(),
             holds: choice.holds,
+            charge: None,
         };
-        self.refresh(choice.replica);
+        self.update_row(choice.replica);
         Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }
     }
 
@@ -268,7 +288,7 @@ impl Pool {
         let step = rule(now, replica, &self.settings);
         self.apply(now, id, step);
         self.start_scrape(now, id);
-        self.check();
+        self.settle(now);
     }
 
     fn apply(&mut self, now: Time, id: ReplicaId, step: Step) {
@@ -305,6 +325,14 @@ impl Pool {
     }
 
     fn refresh(&mut self, id: ReplicaId) {
+        let before = self.board[id.index()];
+        self.update_row(id);
+        if !self.queue.is_empty() {
+            self.stirred(id, before);
+        }
+    }
+
+    fn update_row(&mut self, id: ReplicaId) {
         self.board[id.index()] = Row::of(&self.replicas[id.index()], &self.settings);
     }
 

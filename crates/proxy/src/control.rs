@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Effect, Health, ReplicaId, Transition};
+use sluicegate_core::{Effect, Health, ReplicaId, Transition, Verdict};
 
 use crate::clock;
 use crate::gateway::Gateway;
@@ -52,6 +52,11 @@ fn apply(gateway: &Arc<Gateway>, pool: &Arc<Pool>, effect: Effect) {
             }
         }
         Effect::Transition(transition) => log_transition(pool, &transition),
+        // Nothing is admitted to the queue yet, so nobody waits for the place.
+        Effect::Granted { picked, .. } => {
+            pool.with_core(|core, now| core.release(now, picked.lease, Verdict::Neutral, None));
+        }
+        Effect::Denied { .. } => {}
         Effect::MetricsChanged { replica, available: true } => {
             tracing::info!(pool = %pool.name(), replica = %url(pool, replica), "metrics are there again");
         }

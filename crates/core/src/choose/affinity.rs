@@ -167,7 +167,7 @@ fn usable(row: &Row, scope: Scope, min_running: u64, slack: u32) -> bool {
     row.health == Health::Live
         && row.waiting == 0
         && row.running <= min_running.saturating_add(u64::from(slack) * REQUEST)
-        && (scope == Scope::Anywhere || row.has_slot)
+        && scope.covers(row)
 }
 
 /// Mode `consistent`: the first usable replica in the key's rendezvous order, else the least loaded.

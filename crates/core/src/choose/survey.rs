@@ -20,7 +20,7 @@ pub(crate) struct Survey {
     pub(crate) tried: usize,
     /// Of the others: LIVE or PROBING.
     pub(crate) in_service: usize,
-    /// Of the others: EJECTED.
+    /// Of the others: EJECTED, and in scope.
     pub(crate) ejected: usize,
 }
 
@@ -62,7 +62,7 @@ impl Survey {
             match row.health {
                 Health::Live => survey.live(view, index, row, scope),
                 Health::Probing => survey.probing(view, index, row, scope),
-                Health::Ejected => survey.ejected += 1,
+                Health::Ejected => survey.ejected += usize::from(scope.covers(row)),
                 Health::Starting | Health::Draining => {}
             }
         }
@@ -76,9 +76,12 @@ impl Survey {
 
     fn live(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
-        if row.waiting == 0 && (scope == Scope::Anywhere || row.has_slot) {
+        if !scope.covers(row) {
+            return;
+        }
+        if row.waiting == 0 {
             offer(&mut self.no_wait, view, index, row);
-        } else if self.no_wait.is_none() && scope == Scope::Anywhere {
+        } else if self.no_wait.is_none() && scope != Scope::WithRoom {
             offer(&mut self.any, view, index, row);
         }
     }
@@ -86,7 +89,7 @@ impl Survey {
     fn probing(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
         let below = row.inflight < view.settings.health.probing_max_inflight;
-        if below && scope == Scope::Anywhere {
+        if below && scope != Scope::WithRoom && scope.covers(row) {
             offer(&mut self.any, view, index, row);
         }
     }

@@ -2,11 +2,13 @@
 
 use super::Pool;
 use crate::board::Row;
-use crate::ids::ReplicaId;
+use crate::choose::Scope;
+use crate::ids::{ReplicaId, Weight};
+use crate::queue::Stir;
 
 impl Pool {
     /// Panics where the pool contradicts itself: leases and the replicas' books differ, a replica that is not LIVE
-    /// holds pins, the pin table's lists disagree. Debug builds call it after every change.
+    /// holds pins, the pin table's lists disagree, somebody waits for whom there is a place. Debug builds call it after every change.
     pub fn check_invariants(&self) {
         let inflight: u64 = self.replicas.iter().map(|replica| u64::from(replica.load.inflight())).sum();
         assert_eq!(inflight, self.leases.count, "requests in flight are the leases that are out");
@@ -20,9 +22,24 @@ impl Pool {
             let hosted = !replica.health.is_scraped();
             assert!(!hosted || replica.schedule.outstanding().is_none(), "a hosted replica is never scraped");
         }
+        self.check_queue();
         self.pins.check(self.now, |id: ReplicaId| {
             self.replicas.get(id.index()).is_some_and(|replica| replica.health.takes_pins())
         });
+    }
+
+    fn check_queue(&self) {
+        let slotted = self.replicas.iter().filter(|replica| replica.load.slots().is_some()).count();
+        assert_eq!(slotted, self.slotted, "replicas whose slots are known");
+        assert_eq!(self.stir, Stir::Nothing, "places are given out as soon as they are there");
+        self.queue.check();
+        let view = self.view();
+        for (_, line) in self.queue.lines() {
+            let request = line.request(Weight(0));
+            let place = view.choose(self.now, &request, Scope::WithSlot);
+            assert!(place.is_err(), "somebody waits and there is a place: {place:?}");
+            assert!(view.hope(&request).is_ok(), "somebody waits for nothing");
+        }
     }
 
     pub(super) fn check(&self) {

@@ -13,8 +13,9 @@ impl Pool {
     /// Gives the place back and books the verdict. `last_byte`: when a stream byte last came from this replica, on any
     /// stream. A verdict on a request that began before the replica last left service is not booked: it speaks about
     /// a process that may be gone.
-    pub fn release(&mut self, now: Time, lease: Lease, verdict: Verdict, last_byte: Option<Time>) {
+    pub fn release(&mut self, now: Time, mut lease: Lease, verdict: Verdict, last_byte: Option<Time>) {
         let now = self.advance(now);
+        self.uncharge(&mut lease, verdict);
         let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
         replica.load.give_back(lease.weight, lease.sent_after);
         debug_assert!(self.leases.count > 0, "a lease was given back twice");
@@ -26,7 +27,7 @@ impl Pool {
             replica.health.byte(last_byte);
             self.start_scrape(now, lease.replica);
         }
-        self.check();
+        self.settle(now);
     }
 
     /// Books a verdict that was deferred at the release.
@@ -35,7 +36,7 @@ impl Pool {
         if id.index() < self.replicas.len() {
             self.judge(now, id, verdict, now, last_byte);
         }
-        self.check();
+        self.settle(now);
     }
 
     /// Answers [`Effect::Scrape`]. One that nobody asked for is taken for what it says all the same.

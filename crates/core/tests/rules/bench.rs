@@ -91,7 +91,11 @@ impl Bench {
                         }
                     }
                     Effect::Canary(id) => self.pool.canary(self.now, id, true),
-                    Effect::AbortUnanswered(_) | Effect::Transition(_) | Effect::MetricsChanged { .. } => {}
+                    Effect::AbortUnanswered(_)
+                    | Effect::Transition(_)
+                    | Effect::MetricsChanged { .. }
+                    | Effect::Granted { .. }
+                    | Effect::Denied { .. } => {}
                 }
                 self.effects.push(effect);
             }
@@ -170,6 +174,8 @@ pub(crate) fn words(effects: &[Effect], scrapes: bool) -> Vec<String> {
             Effect::Canary(_) => Some("canary".to_owned()),
             Effect::AbortUnanswered(_) => Some("abort".to_owned()),
             Effect::Transition(t) => Some(format!("{}({})", t.to.as_str(), t.reason.as_str())),
+            Effect::Granted { .. } => Some("granted".to_owned()),
+            Effect::Denied { .. } => Some("denied".to_owned()),
             Effect::MetricsChanged { available, .. } => {
                 Some(format!("metrics{}", if *available { '+' } else { '-' }))
             }

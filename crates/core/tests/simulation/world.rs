@@ -223,6 +223,7 @@ impl World {
                     self.shadow.replicas[transition.replica.0 as usize].ejected_for_5xx = upstream;
                     self.last_transition = Some(transition);
                 }
+                Effect::Granted { .. } | Effect::Denied { .. } => panic!("nobody waits"),
                 Effect::AbortUnanswered(id) => self.check_abort(id),
                 Effect::MetricsChanged { replica, available } => {
                     assert_eq!(self.shadow.replicas[replica.0 as usize].engine.is_some(), available);

@@ -1,0 +1,180 @@
+//! Places under slots: who gets one at once, who waits, and who is next when one comes free.
+
+use super::Pool;
+use crate::choose::{Choice, Scope};
+use crate::effect::Effect;
+use crate::ids::ReplicaId;
+use crate::lease::Lease;
+use crate::pick::{NoReplica, PickRequest};
+use crate::queue::{Admission, Denial, FlowId, QueueSnapshot, Rank, Stir, Ticket, Waiting};
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+impl Pool {
+    /// Gives the request a place, or has it wait for one. Where no slots are known in the pool this is
+    /// [`Pool::pick`] and nobody waits. Where they are, the five steps run over the candidates with a free slot (a
+    /// replica whose slots are not known has one always). Where none has one the request waits, also for replicas
+    /// that are STARTING; it does not wait for those that are DRAINING. Where all are EJECTED one with a free slot
+    /// is the last resort, as ever.
+    ///
+    /// A retry (`tried` is not empty) that has to wait goes ahead of its class.
+    pub fn admit(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
+        if self.slotted == 0 {
+            return self.pick(now, request).map_or_else(Admission::No, Admission::Picked);
+        }
+        let now = self.advance(now);
+        let admission = match self.view().choose(now, request, Scope::WithSlot) {
+            Ok(choice) => {
+                let flow = FlowId { priority: waiting.priority, key: waiting.key };
+                let mut picked = self.reserve(now, request.weight, &choice);
+                picked.lease.charge = Some(self.queue.charge(now, flow, waiting.cost_tokens));
+                Admission::Picked(picked)
+            }
+            Err(_) => self.enqueue(now, request, waiting),
+        };
+        self.check();
+        admission
+    }
+
+    /// The client of a waiting request has left. False: it does not wait any more; a lease that it was granted is
+    /// released by whoever gets it, and goes to the next.
+    pub fn leave(&mut self, ticket: Ticket) -> bool {
+        let waited = self.queue.remove(ticket).is_some();
+        self.queue.tally.left += u64::from(waited);
+        self.check();
+        waited
+    }
+
+    /// What the request cost in truth, in tokens, put in the place of its estimate: for the fairness between keys. To
+    /// be called once, before the lease is released. Without it the estimate stands, unless the release says that
+    /// the replica failed; a place that was never used cost 0.
+    pub fn served(&mut self, lease: &mut Lease, tokens: u64) {
+        if let Some(charge) = lease.charge.take() {
+            self.queue.correct(charge, tokens);
+        }
+        self.check();
+    }
+
+    /// The queue's numbers for metrics and the dashboard.
+    #[must_use]
+    pub fn queue(&self, now: Time) -> QueueSnapshot {
+        self.queue.snapshot(now.max(self.now))
+    }
+
+    /// A failed attempt served nobody.
+    pub(super) fn uncharge(&mut self, lease: &mut Lease, verdict: Verdict) {
+        match verdict {
+            Verdict::Success | Verdict::Neutral | Verdict::SilentTimeout => {}
+            Verdict::Busy
+            | Verdict::Failure(_)
+            | Verdict::Refused
+            | Verdict::ConnectFailed
+            | Verdict::Deferred => {
+                if let Some(charge) = lease.charge.take() {
+                    self.queue.correct(charge, 0);
+                }
+            }
+        }
+    }
+
+    /// Those who have waited too long are told so.
+    pub(super) fn expire(&mut self, now: Time) {
+        while let Some(ticket) = self.queue.overdue(now) {
+            let Some(waiter) = self.queue.remove(ticket) else { break };
+            self.queue.tally.timeouts += 1;
+            let retry_after = self.queue.retry_after(now, waiter.waiting.limits);
+            self.effects.push_back(Effect::Denied { ticket, why: Denial::QueueTimeout { retry_after } });
+        }
+    }
+
+    /// Ends every change that may have brought a place or taken the last hope: after it nobody waits for whom there
+    /// is a place, or for whom there can never be one.
+    pub(super) fn settle(&mut self, now: Time) {
+        let stir = std::mem::take(&mut self.stir);
+        if stir != Stir::Nothing {
+            while let Some((ticket, choice)) = self.next_grant(now, stir) {
+                self.grant(now, ticket, &choice);
+            }
+        }
+        if stir == Stir::All {
+            self.deny_hopeless();
+        }
+        self.check();
+    }
+
+    fn enqueue(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
+        if let Err(why) = self.view().hope(request) {
+            return Admission::No(why);
+        }
+        if self.queue.is_full(waiting.route, waiting.limits) {
+            self.queue.tally.refused += 1;
+            return Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) };
+        }
+        Admission::Queued(self.queue.push(now, request, waiting))
+    }
+
+    /// The best of those who can have a place now, and which.
+    fn next_grant(&self, now: Time, stir: Stir) -> Option<(Ticket, Choice)> {
+        let view = self.view();
+        let mut best: Option<(Rank, Ticket, Choice)> = None;
+        for (id, line) in self.queue.lines() {
+            let Some(rank) = line.first() else { continue };
+            if best.as_ref().is_some_and(|(best, ..)| *best <= rank) || !self.concerns(stir, line) {
+                continue;
+            }
+            let Some(ticket) = self.queue.at(id, rank) else { continue };
+            let Some(request) = self.queue.request(line, ticket) else { continue };
+            if let Ok(choice) = view.choose(now, &request, Scope::WithSlot) {
+                best = Some((rank, ticket, choice));
+            }
+        }
+        best.map(|(_, ticket, choice)| (ticket, choice))
+    }
+
+    /// Whether the change may have brought this line a place.
+    fn concerns(&self, stir: Stir, line: &crate::queue::Line) -> bool {
+        match stir {
+            Stir::Nothing => false,
+            Stir::One(replica) => self.view().may_take(replica, &line.request(crate::ids::Weight(0))),
+            Stir::All => true,
+        }
+    }
+
+    fn grant(&mut self, now: Time, ticket: Ticket, choice: &Choice) {
+        let Some(waiter) = self.queue.remove(ticket) else { return };
+        let mut picked = self.reserve(now, waiter.weight, choice);
+        picked.lease.charge = Some(self.queue.charge(now, waiter.flow(), waiter.waiting.cost_tokens));
+        self.queue.tally.grants += 1;
+        self.effects.push_back(Effect::Granted { ticket, picked });
+    }
+
+    fn deny_hopeless(&mut self) {
+        let hopeless: Vec<(Ticket, NoReplica)> = {
+            let view = self.view();
+            let lost = |(id, line): (_, &crate::queue::Line)| {
+                let why = view.hope(&line.request(crate::ids::Weight(0))).err()?;
+                Some(self.queue.of_line(id).into_iter().map(move |ticket| (ticket, why)))
+            };
+            self.queue.lines().filter_map(lost).flatten().collect()
+        };
+        for (ticket, why) in hopeless {
+            self.queue.remove(ticket);
+            self.queue.tally.denied += 1;
+            self.effects.push_back(Effect::Denied { ticket, why: Denial::NoReplica(why) });
+        }
+    }
+
+    /// The replica's line on the board changed from `before`: remembered until places are given out.
+    pub(super) fn stirred(&mut self, id: ReplicaId, before: crate::board::Row) {
+        let after = &self.board[id.index()];
+        if before == *after {
+            return;
+        }
+        let one = Stir::One(id);
+        self.stir = if before.health != after.health || ![Stir::Nothing, one].contains(&self.stir) {
+            Stir::All
+        } else {
+            one
+        };
+    }
+}

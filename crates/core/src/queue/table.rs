@@ -1,0 +1,325 @@
+//! The waiting requests, found by ticket, by line, by route and by deadline. Every operation takes time in the
+//! logarithm of those waiting, times the number of lines where it must look at each; memory is linear in them.
+
+use super::fairness::{Flow, Flows};
+use super::line::{LineId, tried};
+use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
+use crate::ids::{ReplicaId, RouteIndex, Session, Weight};
+use crate::pick::PickRequest;
+use crate::time::Time;
+use crate::window::Window;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Keys that a snapshot names.
+const MOST_KEYS: usize = 100;
+
+/// What of the replicas has changed since places were last given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stir {
+    #[default]
+    Nothing,
+    /// The load of one.
+    One(ReplicaId),
+    /// The health of one, which may matter to who can go to another; or several.
+    All,
+}
+
+/// A waiting request, as far as its line does not know it.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) weight: Weight,
+    pub(crate) waiting: Waiting,
+    session: Option<Session>,
+    prefix: Option<u64>,
+    line: LineId,
+    /// False for a retry.
+    fresh: bool,
+    since: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(super) waiters: BTreeMap<Ticket, Waiter>,
+    pub(super) lines: BTreeMap<LineId, Line>,
+    pub(super) flows: Flows,
+    pub(super) routes: BTreeMap<(RouteIndex, Reverse<i32>), BTreeSet<Ticket>>,
+    pub(super) deadlines: BTreeSet<(Time, Ticket)>,
+    /// Numbers tickets, turns and lines.
+    serial: u64,
+    /// Places given out, waited for or not.
+    pace: Window<60>,
+    pub(crate) tally: Tally,
+}
+
+/// What has happened, ever.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) grants: u64,
+    pub(crate) refused: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) denied: u64,
+    pub(crate) left: u64,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            waiters: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            flows: Flows::default(),
+            routes: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            serial: 0,
+            pace: Window::new(Duration::from_secs(1)),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// As many requests of the route wait as may.
+    pub(crate) fn is_full(&self, route: RouteIndex, limits: QueueLimits) -> bool {
+        let of_route = (route, Reverse(i32::MAX))..=(route, Reverse(i32::MIN));
+        let waiting: usize = self.routes.range(of_route).map(|(_, tickets)| tickets.len()).sum();
+        waiting >= limits.max_length
+    }
+
+    pub(crate) fn push(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Ticket {
+        let ticket = Ticket(self.next_serial());
+        let line = self.line_for(request);
+        let fresh = request.tried.is_empty();
+        let waiter = Waiter {
+            weight: request.weight,
+            waiting,
+            session: request.session,
+            prefix: request.prefix,
+            line,
+            fresh,
+            since: now,
+        };
+        let rank = if fresh {
+            let id = waiter.flow();
+            let flow = self.flows.activate(id, ticket.0);
+            flow.waiting.insert((line, ticket));
+            id.rank(flow)
+        } else {
+            waiter.retry_rank(ticket)
+        };
+        if let Some(line) = self.lines.get_mut(&line) {
+            line.heads.insert(rank);
+        }
+        self.routes.entry(waiter.place()).or_default().insert(ticket);
+        self.deadlines.insert((waiter.deadline(), ticket));
+        self.waiters.insert(ticket, waiter);
+        ticket
+    }
+
+    /// Takes one out, whatever for; `None`: it does not wait any more.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Waiter> {
+        let waiter = self.waiters.remove(&ticket)?;
+        let gone =
+            if waiter.fresh { self.leave_flow(&waiter, ticket) } else { Some(waiter.retry_rank(ticket)) };
+        if let Some(rank) = gone
+            && let Some(line) = self.lines.get_mut(&waiter.line)
+        {
+            line.heads.remove(&rank);
+            if line.heads.is_empty() {
+                self.lines.remove(&waiter.line);
+            }
+        }
+        let place = waiter.place();
+        if let Some(tickets) = self.routes.get_mut(&place) {
+            tickets.remove(&ticket);
+            if tickets.is_empty() {
+                self.routes.remove(&place);
+            }
+        }
+        self.deadlines.remove(&(waiter.deadline(), ticket));
+        Some(waiter)
+    }
+
+    /// A place is given to the key: its estimate is charged.
+    pub(crate) fn charge(&mut self, now: Time, id: FlowId, tokens: u64) -> Charge {
+        self.pace.add(now);
+        let turn = self.next_serial();
+        self.flows.activate(id, turn);
+        let others = self.lines.values().filter_map(|line| line.least(id.priority)).min();
+        self.reranked(id, |flows| flows.serve(id, tokens, turn, others))
+    }
+
+    pub(crate) fn correct(&mut self, charge: Charge, tokens: u64) {
+        self.reranked(charge.flow(), |flows| flows.correct(charge, tokens));
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (LineId, &Line)> {
+        self.lines.iter().map(|(id, line)| (*id, line))
+    }
+
+    /// The request that a line's rank stands for.
+    pub(crate) fn at(&self, id: LineId, rank: Rank) -> Option<Ticket> {
+        if !rank.fresh {
+            return Some(Ticket(rank.turn));
+        }
+        let flow = FlowId { priority: rank.class.0, key: rank.key };
+        self.flows.flows.get(&flow)?.first_in(id)
+    }
+
+    pub(crate) fn request<'a>(&'a self, line: &'a Line, ticket: Ticket) -> Option<PickRequest<'a>> {
+        let waiter = self.waiters.get(&ticket)?;
+        let (session, prefix) = (waiter.session, waiter.prefix);
+        Some(PickRequest { session, prefix, ..line.request(waiter.weight) })
+    }
+
+    pub(crate) fn of_line(&self, id: LineId) -> Vec<Ticket> {
+        self.waiters.iter().filter(|(_, waiter)| waiter.line == id).map(|(ticket, _)| *ticket).collect()
+    }
+
+    /// One that has waited too long.
+    pub(crate) fn overdue(&self, now: Time) -> Option<Ticket> {
+        self.deadlines.first().filter(|(due, _)| *due <= now).map(|(_, ticket)| *ticket)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    /// When all that wait now will have been served, at the pace of the last minute.
+    pub(crate) fn retry_after(&self, now: Time, limits: QueueLimits) -> Duration {
+        let least = Duration::from_secs(1);
+        let most = limits.max_wait.max(least);
+        let waiting = u32::try_from(self.waiters.len()).unwrap_or(u32::MAX);
+        match u32::try_from(self.pace.count(now)).unwrap_or(u32::MAX) {
+            0 => most,
+            places => (Duration::from_secs(60).saturating_mul(waiting) / places).clamp(least, most),
+        }
+    }
+
+    pub(crate) fn snapshot(&self, now: Time) -> QueueSnapshot {
+        let wait = |tickets: Option<&Ticket>| {
+            let waiter = tickets.and_then(|ticket| self.waiters.get(ticket));
+            waiter.map_or(Duration::ZERO, |waiter| now.since(waiter.since))
+        };
+        let depth =
+            |((route, class), tickets): (&(RouteIndex, Reverse<i32>), &BTreeSet<Ticket>)| QueueDepth {
+                route: *route,
+                priority: class.0,
+                waiting: tickets.len(),
+                oldest: wait(tickets.first()),
+            };
+        QueueSnapshot {
+            waiting: self.routes.iter().map(depth).collect(),
+            oldest: wait(self.waiters.keys().next()),
+            grants: self.tally.grants,
+            refused: self.tally.refused,
+            timeouts: self.tally.timeouts,
+            denied: self.tally.denied,
+            left: self.tally.left,
+            keys: self.keys(),
+        }
+    }
+
+    fn keys(&self) -> Vec<QueueKey> {
+        let waits = |(_, flow): &(&FlowId, &Flow)| !flow.waiting.is_empty();
+        let mut keys: Vec<QueueKey> = self
+            .flows
+            .flows
+            .iter()
+            .filter(waits)
+            .map(|(id, flow)| QueueKey {
+                key: id.key,
+                priority: id.priority,
+                waiting: flow.waiting.len(),
+                served_tokens: flow.counter,
+            })
+            .collect();
+        keys.sort_by_key(|key| Reverse(key.waiting));
+        keys.truncate(MOST_KEYS);
+        let mut least = BTreeMap::new();
+        for key in &keys {
+            let of_class = least.entry(key.priority).or_insert(key.served_tokens);
+            *of_class = key.served_tokens.min(*of_class);
+        }
+        for key in &mut keys {
+            key.served_tokens -= least.get(&key.priority).copied().unwrap_or(0);
+        }
+        keys
+    }
+
+    fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// The line of requests that can go where this one can.
+    fn line_for(&mut self, request: &PickRequest<'_>) -> LineId {
+        let tried = tried(request.tried);
+        let alike = |(_, line): &(&LineId, &Line)| line.model == request.model && line.tried == tried;
+        if let Some((id, _)) = self.lines.iter().find(alike) {
+            return *id;
+        }
+        let id = LineId(self.next_serial());
+        self.lines.insert(id, Line::new(request.model, tried));
+        id
+    }
+
+    /// Takes the request out of its key's; the key's rank in the line if it was the last one there.
+    fn leave_flow(&mut self, waiter: &Waiter, ticket: Ticket) -> Option<Rank> {
+        let id = waiter.flow();
+        let flow = self.flows.flows.get_mut(&id)?;
+        flow.waiting.remove(&(waiter.line, ticket));
+        flow.first_in(waiter.line).is_none().then(|| id.rank(flow))
+    }
+
+    /// Changes a key's counter, and its rank in the lines where it waits along.
+    fn reranked<R>(&mut self, id: FlowId, change: impl FnOnce(&mut Flows) -> R) -> R {
+        let lines = self.flows.flows.get(&id).map(Flow::lines).unwrap_or_default();
+        let before = self.flows.flows.get(&id).map(|flow| id.rank(flow));
+        let result = change(&mut self.flows);
+        let after = self.flows.flows.get(&id).map(|flow| id.rank(flow));
+        for line in lines {
+            if let (Some(line), Some(before), Some(after)) = (self.lines.get_mut(&line), before, after) {
+                line.heads.remove(&before);
+                line.heads.insert(after);
+            }
+        }
+        result
+    }
+}
+
+impl Waiter {
+    pub(crate) fn flow(&self) -> FlowId {
+        FlowId { priority: self.waiting.priority, key: self.waiting.key }
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    pub(super) fn line(&self) -> LineId {
+        self.line
+    }
+
+    fn place(&self) -> (RouteIndex, Reverse<i32>) {
+        (self.waiting.route, Reverse(self.waiting.priority))
+    }
+
+    fn deadline(&self) -> Time {
+        self.since + self.waiting.limits.max_wait
+    }
+
+    pub(super) fn retry_rank(&self, ticket: Ticket) -> Rank {
+        let class = Reverse(self.waiting.priority);
+        Rank { class, fresh: false, counter: 0, turn: ticket.0, key: self.waiting.key }
+    }
+}
+
+impl Line {
+    /// What its requests have in common.
+    pub(crate) fn request(&self, weight: Weight) -> PickRequest<'_> {
+        PickRequest { model: self.model, weight, session: None, prefix: None, tried: &self.tried }
+    }
+}
