@@ -99,14 +99,6 @@ impl Answer {
         Ok(piece)
     }
 
-    /// What an answer that has been cut still held back.
-    pub(crate) fn abandon(&mut self) -> Vec<u8> {
-        match &mut self.watcher {
-            Watcher::Stream(observer) => observer.finish(),
-            Watcher::Whole(_) | Watcher::Opaque => Vec::new(),
-        }
-    }
-
     /// False for an event stream of a known kind that lacks its own end.
     pub(crate) fn is_whole(&self, kind: StreamKind) -> bool {
         match &self.watcher {
@@ -166,6 +158,9 @@ impl Answer {
 
     fn finish(&mut self, piece: &mut Piece) {
         piece.done = true;
-        piece.tail = self.abandon();
+        // What the observer still held back.
+        if let Watcher::Stream(observer) = &mut self.watcher {
+            piece.tail = observer.finish();
+        }
     }
 }

@@ -6,16 +6,16 @@ mod hold;
 mod send;
 mod stored;
 
-use std::sync::Arc;
+use std::task::Context;
 
 use sluicegate_core::{AttemptFailure, Attempts, Next, Time, Verdict};
-use sluicegate_wire::{ClientFraming, Dialect, RequestHead, StreamKind};
+use sluicegate_wire::{ClientFraming, Dialect, Endpoint, RequestHead};
 
 use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
-use crate::pool::{LeaseGuard, Replica, Room};
+use crate::pool::{LeaseGuard, Room};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
@@ -31,7 +31,7 @@ pub(crate) struct Outgoing<'a, 'h> {
     pub(crate) request_id: &'a str,
     pub(crate) body: Body,
     pub(crate) resolved: Resolved,
-    pub(crate) kind: StreamKind,
+    pub(crate) endpoint: Endpoint,
     pub(crate) dialect: Dialect,
     /// The client's connection can serve a further request.
     pub(crate) keep_alive: bool,
@@ -42,10 +42,10 @@ pub(crate) struct Outgoing<'a, 'h> {
 /// An answer on its way to the client.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    pub(crate) upstream: Upstream,
-    pub(crate) lease: LeaseGuard,
+    /// Until the answer is whole.
+    pub(crate) upstream: Option<Upstream>,
     pub(crate) answer: Answer,
-    pub(crate) kind: StreamKind,
+    pub(crate) endpoint: Endpoint,
     pub(crate) framing: ClientFraming,
     /// The head, and the body bytes that came with it, framed: to be written first.
     pub(crate) first: Vec<u8>,
@@ -62,10 +62,17 @@ pub(crate) struct Exchange {
     pub(crate) event_stream: bool,
 }
 
+/// An answer, and the place that it takes up at its replica.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) exchange: Exchange,
+    pub(crate) lease: LeaseGuard,
+}
+
 /// What the attempts came to.
 pub(crate) enum Answered {
     /// An answer that is shown as it comes.
-    Exchange(Box<Exchange>),
+    Shown(Box<Shown>),
     /// A failed replica's own error, relayed whole.
     Stored(StoredAnswer),
 }
@@ -90,6 +97,10 @@ enum End {
     /// An error event that is the client's to mend: shown as an answer of its own.
     Refused(StoredAnswer),
     Failed(AttemptFailure, Option<StoredAnswer>),
+    /// The request's time is over. `silent`: the replica had the request for most of it and gave no sign.
+    TimedOut {
+        silent: bool,
+    },
     ClientGone,
 }
 
@@ -97,7 +108,7 @@ impl From<Interrupt> for End {
     fn from(interrupt: Interrupt) -> Self {
         match interrupt {
             Interrupt::ClientGone => Self::ClientGone,
-            Interrupt::Deadline => Self::Failed(AttemptFailure::Timeout, None),
+            Interrupt::Deadline => Self::TimedOut { silent: false },
             Interrupt::ReplicaDied => Self::Failed(AttemptFailure::ReplicaDied, None),
         }
     }
@@ -110,8 +121,7 @@ pub(crate) async fn run(
     record: &mut Record,
 ) -> Result<Answered, NoAnswer> {
     let mut attempts = Attempts::new();
-    let route = Arc::clone(&out.resolved.route);
-    route.budget().request(clock::now());
+    out.resolved.route.budget().request(clock::now());
     let result = run_attempts(client, &out, record, &mut attempts).await;
     attempts.ended();
     book_due(&out, &mut attempts);
@@ -135,101 +145,108 @@ async fn run_attempts(
             Ok(reserved) => reserved,
             Err(none) => return exhausted(last, Refusal::NoReplica(none)),
         };
-        let lease = reserved.lease;
+        let mut lease = reserved.lease;
         attempts.started(lease.replica().id);
         record.chosen(lease.replica(), reserved.reason, reserved.spilled);
-        let mut lease = Some(lease);
-        match attempt(client, out, record, &mut lease).await {
+        let (failure, answer) = match attempt(client, out, record, &lease).await {
             End::Answered(exchange) => {
-                // Somebody else's good answer is what makes an earlier failure the replica's own.
-                if exchange.status < 400 {
-                    attempts.answered();
-                }
-                return Ok(Answered::Exchange(exchange));
+                begin_answer(out, attempts, &lease, &exchange);
+                return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
-            End::Refused(answer) => {
-                release(lease, Verdict::Neutral);
-                return Ok(Answered::Stored(answer));
+            End::Refused(answer) => return Ok(Answered::Stored(answer)),
+            End::ClientGone => return Err(NoAnswer::ClientGone),
+            End::TimedOut { silent } => {
+                lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral });
+                return exhausted(last, Refusal::Timeout);
             }
-            End::ClientGone => {
-                release(lease, Verdict::Neutral);
-                return Err(NoAnswer::ClientGone);
-            }
-            End::Failed(failure, answer) => {
-                let (verdict, next) =
-                    attempts.failed(clock::now(), failure, &route.plan.retry, &mut route.budget());
-                release(lease, verdict);
-                book_due(out, attempts);
-                tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
-                // A refusal that says more is worth more than a later one that says nothing.
-                last = Some((failure, answer.or_else(|| last.and_then(|(_, a)| a))));
-                if next == Next::GiveUp {
-                    return exhausted(last, Refusal::Upstream("its connection failed"));
-                }
-            }
+            End::Failed(failure, answer) => (failure, answer),
+        };
+        let now = clock::now();
+        let (verdict, next) = attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
+        lease.settle(verdict);
+        book_due(out, attempts);
+        tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
+        // A refusal that says more is worth more than a later one that says nothing.
+        last = Some((failure, answer.or_else(|| last.and_then(|(_, a)| a))));
+        if next == Next::GiveUp || now >= out.deadline {
+            return exhausted(last, Refusal::Timeout);
         }
     }
 }
 
-/// One attempt at the replica of `lease`, which is left in place unless the answer took it along.
+/// Takes note of an answer that is about to be shown.
+fn begin_answer(out: &Outgoing<'_, '_>, attempts: &mut Attempts, lease: &LeaseGuard, exchange: &Exchange) {
+    // An error, or a tokenizer's answer, says nothing of the engine behind the replica's front process.
+    if exchange.status >= 400 || !reaches_the_engine(out.endpoint) {
+        return;
+    }
+    attempts.answered();
+    lease.answered();
+    let replica = lease.replica();
+    if exchange.event_stream {
+        replica.note_byte(clock::now());
+    }
+    replica.note_proven(out.endpoint, &out.resolved.upstream_model);
+}
+
+/// Whether a good answer of this endpoint is the engine's work.
+pub(crate) fn reaches_the_engine(endpoint: Endpoint) -> bool {
+    !matches!(endpoint, Endpoint::Tokenize | Endpoint::Detokenize | Endpoint::CountTokens)
+}
+
+/// One attempt at the replica of `lease`.
 async fn attempt(
     client: &mut Client,
     out: &Outgoing<'_, '_>,
     record: &mut Record,
-    lease: &mut Option<LeaseGuard>,
+    lease: &LeaseGuard,
 ) -> End {
-    let Some(replica) = lease.as_ref().map(|l| Arc::clone(l.replica())) else {
-        return End::Failed(AttemptFailure::ConnectFailed, None);
-    };
-    let watch = Watch { epoch: replica.abort_epoch(), replica: &replica, deadline: out.deadline };
-    let mut fresh_only = false;
-    loop {
-        let kept = if fresh_only { None } else { Upstream::idle(replica.slot, clock::now()) };
-        let mut upstream = match kept {
-            Some(upstream) => upstream,
-            None => match send::connect(client, &watch, out, record).await {
-                Ok(upstream) => upstream,
-                Err(end) => return end,
-            },
-        };
-        let sent = match send::send(client, &watch, out, record, &mut upstream).await {
-            Ok(sent) => sent,
-            Err(interrupt) => return interrupt.into(),
-        };
-        match hold::await_answer(client, &watch, out, upstream, lease, sent).await {
+    let slot = lease.replica().slot;
+    if let Some(upstream) = Upstream::idle(slot, clock::now()) {
+        record.connect = Some(std::time::Duration::ZERO);
+        match exchange(client, out, lease, upstream).await {
             // A kept connection that was closed before any answer byte: the engine's idle limit, not its fault.
-            hold::Held::Stale if !fresh_only => fresh_only = true,
-            hold::Held::Stale => return End::Failed(AttemptFailure::Reset { sent_whole: sent }, None),
+            hold::Held::Stale => {}
             hold::Held::End(end) => return end,
         }
     }
-}
-
-/// What is watched during every wait for a replica.
-struct Watch<'a> {
-    replica: &'a Replica,
-    epoch: u64,
-    deadline: Time,
-}
-
-impl Watch<'_> {
-    /// Looks at everything but the replica's socket. The connection's timer must be set to the deadline.
-    fn interrupted(&self, client: &mut Client, cx: &mut std::task::Context<'_>) -> Option<Interrupt> {
-        if client.poll_gone(cx) {
-            Some(Interrupt::ClientGone)
-        } else if self.replica.abort_epoch() != self.epoch {
-            Some(Interrupt::ReplicaDied)
-        } else if clock::now() >= self.deadline {
-            Some(Interrupt::Deadline)
-        } else {
-            None
-        }
+    let upstream = match send::connect(client, lease, out, record).await {
+        Ok(upstream) => upstream,
+        Err(end) => return end,
+    };
+    match exchange(client, out, lease, upstream).await {
+        hold::Held::Stale => End::Failed(AttemptFailure::Reset { sent_whole: false }, None),
+        hold::Held::End(end) => end,
     }
 }
 
-fn release(lease: Option<LeaseGuard>, verdict: Verdict) {
-    if let Some(mut lease) = lease {
-        lease.settle(verdict);
+async fn exchange(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    lease: &LeaseGuard,
+    mut upstream: Upstream,
+) -> hold::Held {
+    match send::send(client, lease, out, &mut upstream).await {
+        Ok(sent_whole) => hold::await_answer(client, lease, out, upstream, sent_whole).await,
+        Err(interrupt) => hold::Held::End(interrupt.into()),
+    }
+}
+
+/// Looks at everything but the replica's socket. The connection's timer must be set to `deadline`.
+fn interrupted(
+    client: &mut Client,
+    lease: &LeaseGuard,
+    deadline: Time,
+    cx: &mut Context<'_>,
+) -> Option<Interrupt> {
+    if client.poll_gone(cx) {
+        Some(Interrupt::ClientGone)
+    } else if lease.replica_died() {
+        Some(Interrupt::ReplicaDied)
+    } else if clock::now() >= deadline {
+        Some(Interrupt::Deadline)
+    } else {
+        None
     }
 }
 
@@ -246,17 +263,14 @@ fn exhausted(
 ) -> Result<Answered, NoAnswer> {
     match last {
         None => Err(NoAnswer::Refused(otherwise)),
-        Some((AttemptFailure::Timeout, _)) => Err(NoAnswer::Refused(Refusal::Timeout)),
         Some((_, Some(answer))) if answer.is_relayable() => Ok(Answered::Stored(answer)),
         Some((AttemptFailure::Status(status), answer)) => {
             let retry_after = answer.and_then(|a| a.retry_after);
             Err(NoAnswer::Refused(Refusal::UpstreamStatus { status, retry_after }))
         }
-        Some((failure, _)) => Err(NoAnswer::Refused(Refusal::Upstream(match failure {
-            AttemptFailure::Refused => "it refused the connection",
-            AttemptFailure::ConnectFailed => "it could not be connected to",
-            AttemptFailure::ReplicaDied => "it died while the request waited there",
-            _ => "it closed the connection before its answer",
-        }))),
+        Some((AttemptFailure::Refused | AttemptFailure::ConnectFailed | AttemptFailure::ReplicaDied, _)) => {
+            Err(NoAnswer::Refused(Refusal::Unreachable))
+        }
+        Some(_) => Err(NoAnswer::Refused(Refusal::Upstream("it closed the connection before its answer"))),
     }
 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use sluicegate_core::Time;
 use sluicegate_wire::{ChunkDecoder, RequestFraming, RequestHead};
 
 use crate::attempt::NoAnswer;
@@ -14,11 +15,12 @@ use crate::refusal::Refusal;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Reads the body that `head` announces.
+/// Reads the body that `head` announces, until `end` at the latest.
 pub(crate) async fn read(
     plan: &ListenPlan,
     client: &mut Client,
     head: &RequestHead<'_>,
+    end: Time,
 ) -> Result<Body, NoAnswer> {
     let length = match head.framing {
         RequestFraming::None => return Ok(Body::default()),
@@ -33,21 +35,26 @@ pub(crate) async fn read(
     }
     match length {
         // Bounded by `max_body` above, so the conversion cannot fail.
-        Some(n) => read_length(plan, client, usize::try_from(n).unwrap_or(plan.max_body)).await,
-        None => read_chunked(plan, client).await,
+        Some(n) => read_length(plan, client, usize::try_from(n).unwrap_or(plan.max_body), end).await,
+        None => read_chunked(plan, client, end).await,
     }
 }
 
-async fn read_length(plan: &ListenPlan, client: &mut Client, length: usize) -> Result<Body, NoAnswer> {
+async fn read_length(
+    plan: &ListenPlan,
+    client: &mut Client,
+    length: usize,
+    end: Time,
+) -> Result<Body, NoAnswer> {
     let mut body = Body::with_room(length);
     let early = client.inbox.len().min(length);
     body.extend(client.inbox.get(..early).unwrap_or_default());
     client.consume(early);
-    client.fill(&mut body, length - early, plan.body_idle_timeout).await.map_err(ended)?;
+    client.fill(&mut body, length, plan.body_idle_timeout, end).await.map_err(ended)?;
     Ok(body)
 }
 
-async fn read_chunked(plan: &ListenPlan, client: &mut Client) -> Result<Body, NoAnswer> {
+async fn read_chunked(plan: &ListenPlan, client: &mut Client, end: Time) -> Result<Body, NoAnswer> {
     let mut chunks = ChunkDecoder::new();
     let mut body = Body::default();
     let mut early = std::mem::take(&mut client.inbox);
@@ -56,7 +63,7 @@ async fn read_chunked(plan: &ListenPlan, client: &mut Client) -> Result<Body, No
     }
     drop(early);
     loop {
-        let deadline = clock::now() + plan.body_idle_timeout;
+        let deadline = (clock::now() + plan.body_idle_timeout).min(end);
         client.timer.set(Some(deadline));
         let done = poll_fn(|cx| {
             with_scratch(|buf| match client.poll_read(cx, buf) {

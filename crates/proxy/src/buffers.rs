@@ -42,22 +42,27 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// An empty body with room for `size` bytes.
+    /// An empty body with room for `size` bytes, or for as many as a usual one has.
     pub(crate) fn with_room(size: usize) -> Self {
+        let size = size.min(KEPT_MAX);
         if size > KEPT_MIN
-            && size <= KEPT_MAX
             && let Some(buffer) = FREE.with_borrow_mut(|free| free.take(size))
         {
             return Self { buffer, len: 0 };
         }
         // Size classes make kept buffers fit the next body of about the same size.
-        let room = if size > KEPT_MIN && size <= KEPT_MAX { size.next_multiple_of(32 * 1024) } else { size };
+        let room = if size > KEPT_MIN { size.next_multiple_of(32 * 1024) } else { size };
         Self { buffer: vec![0; room], len: 0 }
     }
 
-    /// The part that is not filled yet.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        self.buffer.get_mut(self.len..).unwrap_or_default()
+    /// Room for further bytes of a body that is to be `length` long. It grows with what has come, not with what was
+    /// announced: a large announcement alone costs nothing.
+    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
+        if self.len == self.buffer.len() && self.len < length {
+            self.buffer.resize(length.min((self.len * 2).max(KEPT_MAX)), 0);
+        }
+        let end = length.min(self.buffer.len());
+        self.buffer.get_mut(self.len..end).unwrap_or_default()
     }
 
     /// Counts `n` bytes that were read into [`Self::room`] as filled.
@@ -69,10 +74,7 @@ impl Body {
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         let needed = self.len + bytes.len();
         if needed > self.buffer.len() {
-            let mut larger = Self::with_room((needed * 2).max(1024));
-            larger.buffer[..self.len].copy_from_slice(&self.buffer[..self.len]);
-            larger.len = self.len;
-            *self = larger;
+            self.buffer.resize((needed * 2).max(1024), 0);
         }
         self.buffer[self.len..needed].copy_from_slice(bytes);
         self.len = needed;

@@ -1,11 +1,14 @@
 //! The client's side of a connection: reading with what came early kept, writing all or keeping the rest, noticing
 //! that the client has left.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
+use std::pin::pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use sluicegate_core::Time;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::buffers::Body;
@@ -13,8 +16,7 @@ use crate::clock;
 use crate::timer::Timer;
 use crate::upstream::poll_read;
 
-/// Bytes of further requests that are taken in while one is being answered. Beyond that the client waits, and its
-/// leaving is noticed when it is written to.
+/// Bytes of further requests that are taken in while one is being answered. Beyond that the client waits.
 const INBOX_MAX: usize = 16 * 1024;
 
 /// A client connection.
@@ -60,29 +62,25 @@ impl Client {
         }
     }
 
-    /// Fills `body` by `left` bytes, giving up when there is no progress for `idle`.
+    /// Fills `body` up to `length` bytes, giving up at `end` or when there is no progress for `idle`.
     pub(crate) async fn fill(
         &mut self,
         body: &mut Body,
-        mut left: usize,
-        idle: std::time::Duration,
+        length: usize,
+        idle: Duration,
+        end: Time,
     ) -> Result<(), ClientEnd> {
-        while left > 0 {
-            let deadline = clock::now() + idle;
+        while body.len() < length {
+            let deadline = (clock::now() + idle).min(end);
             self.timer.set(Some(deadline));
-            let n = poll_fn(|cx| {
-                let room = body.room();
-                let room_len = room.len().min(left);
-                match poll_read(&mut self.stream, cx, &mut room[..room_len]) {
-                    Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
-                    Poll::Ready(_) => Poll::Ready(Err(ClientEnd::Gone)),
-                    Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(ClientEnd::Timeout)),
-                    Poll::Pending => Poll::Pending,
-                }
+            let n = poll_fn(|cx| match poll_read(&mut self.stream, cx, body.room(length)) {
+                Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
+                Poll::Ready(_) => Poll::Ready(Err(ClientEnd::Gone)),
+                Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(ClientEnd::Timeout)),
+                Poll::Pending => Poll::Pending,
             })
             .await?;
             body.filled(n);
-            left -= n;
         }
         Ok(())
     }
@@ -101,7 +99,19 @@ impl Client {
                 Poll::Ready(Ok(n)) => self.inbox.extend_from_slice(&buf[..n]),
             }
         }
-        false
+        // Nothing more is read, so no read tells of its leaving: the socket's state is looked at every second.
+        self.timer.watch();
+        self.hung_up(cx)
+    }
+
+    fn hung_up(&self, cx: &mut Context<'_>) -> bool {
+        let ready = pin!(self.stream.ready(Interest::READABLE));
+        match ready.poll(cx) {
+            Poll::Ready(Ok(ready)) if self.half_closed => ready.is_write_closed() || ready.is_error(),
+            Poll::Ready(Ok(ready)) => ready.is_read_closed(),
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        }
     }
 
     /// No further request can come.
@@ -158,11 +168,7 @@ impl Client {
     }
 
     /// Writes `rest` out, giving up when the client takes nothing for `idle`.
-    pub(crate) async fn flush(
-        &mut self,
-        mut rest: Vec<u8>,
-        idle: std::time::Duration,
-    ) -> Result<(), ClientEnd> {
+    pub(crate) async fn flush(&mut self, mut rest: Vec<u8>, idle: Duration) -> Result<(), ClientEnd> {
         let mut deadline = clock::now() + idle;
         self.timer.set(Some(deadline));
         poll_fn(|cx| {
@@ -181,11 +187,7 @@ impl Client {
     }
 
     /// Writes `bytes` whole, giving up when the client takes nothing for `idle`.
-    pub(crate) async fn write_all(
-        &mut self,
-        bytes: &[u8],
-        idle: std::time::Duration,
-    ) -> Result<(), ClientEnd> {
+    pub(crate) async fn write_all(&mut self, bytes: &[u8], idle: Duration) -> Result<(), ClientEnd> {
         let mut rest = Vec::new();
         self.write_or_keep(&[IoSlice::new(bytes)], &mut rest).map_err(|_| ClientEnd::Gone)?;
         if rest.is_empty() { Ok(()) } else { self.flush(rest, idle).await }

@@ -6,7 +6,7 @@ use sluicegate_core::{Effect, Health, ReplicaId, Transition, Verdict};
 
 use crate::clock;
 use crate::gateway::Gateway;
-use crate::pool::Pool;
+use crate::pool::{Control, Pool};
 use crate::scrape;
 
 /// Runs the pools' scrapes and effects for as long as it is polled.
@@ -45,16 +45,14 @@ fn apply(gateway: &Arc<Gateway>, pool: &Arc<Pool>, effect: Effect) {
         Effect::Canary(id) => {
             tokio::spawn(scrape::canary(Arc::clone(pool), id));
         }
-        Effect::AbortUnanswered(id) => {
-            if let Some(replica) = pool.replica(id) {
-                replica.abort_unanswered();
-                gateway.wake_everyone();
-            }
-        }
+        // Done where it was caused: see `Pool::with_core`.
+        Effect::AbortUnanswered(_) => {}
         Effect::Transition(transition) => log_transition(pool, &transition),
         // Nothing is admitted to the queue yet, so nobody waits for the place.
         Effect::Granted { picked, .. } => {
-            pool.with_core(|core, now| core.release(now, picked.lease, Verdict::Neutral, None));
+            pool.with_core(Control::IfEffects, |core, now| {
+                core.release(now, picked.lease, Verdict::Neutral, None)
+            });
         }
         Effect::Denied { .. } => {}
         Effect::MetricsChanged { replica, available: true } => {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use httparse::Header;
@@ -11,7 +12,7 @@ use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, Serves, Session};
 use sluicegate_wire::endpoint;
 
 use crate::plan::{Plan, RoutePlan, RoutesPlan};
-use crate::pool::Pool;
+use crate::pool::{Control, Pool, WakeEpoch};
 use crate::refusal::Refusal;
 use crate::resolve::resolve;
 use crate::route::{Route, Routes};
@@ -25,9 +26,11 @@ pub struct Gateway {
     pub(crate) routes: ArcSwap<Routes>,
     pub(crate) sink: Arc<dyn UsageSink>,
     pub(crate) counters: Counters,
+    /// The longest time limit of any route: until its route is known, a request has that long.
+    pub(crate) longest_total: Duration,
     draining: AtomicBool,
-    /// Raised when waiting connections must look around: a replica died, a drain began.
-    wake_epoch: AtomicU64,
+    /// Raised when waiting connections must look around.
+    pub(crate) wake: Arc<WakeEpoch>,
     learned: Mutex<Learned>,
 }
 
@@ -98,7 +101,9 @@ impl Gateway {
     pub fn start(plan: Plan, sink: Arc<dyn UsageSink>) -> io::Result<Running> {
         let learning = matches!(plan.routes, RoutesPlan::AskEngines(_));
         let serves = if learning { Serves::Only(Vec::new()) } else { Serves::All };
-        let pools: Vec<_> = plan.pools.iter().zip(1..).map(|(p, seed)| Pool::new(p, &serves, seed)).collect();
+        let wake = Arc::new(WakeEpoch::default());
+        let pool = |(p, seed)| Pool::new(p, &serves, seed, Arc::clone(&wake));
+        let pools: Vec<_> = plan.pools.iter().zip(1..).map(pool).collect();
         let routes = match &plan.routes {
             RoutesPlan::AskEngines(_) => Vec::new(),
             RoutesPlan::Fixed(routes) => routes
@@ -106,14 +111,20 @@ impl Gateway {
                 .filter_map(|r| Some(Route::new(r.clone(), Arc::clone(pools.get(r.pool)?), None)))
                 .collect(),
         };
+        let totals = match &plan.routes {
+            RoutesPlan::AskEngines(route) => std::slice::from_ref(&**route),
+            RoutesPlan::Fixed(routes) => routes,
+        };
+        let longest_total = totals.iter().map(|r| r.timeouts.total).max().unwrap_or(Duration::MAX);
         server::start(Self {
             plan,
             pools,
             routes: ArcSwap::from_pointee(Routes::new(routes, None)),
             sink,
             counters: Counters::default(),
+            longest_total,
             draining: AtomicBool::new(false),
-            wake_epoch: AtomicU64::new(0),
+            wake,
             learned: Mutex::default(),
         })
     }
@@ -130,13 +141,14 @@ impl Gateway {
         self.routes.load().models().to_vec()
     }
 
-    /// Every pool has a replica that can take a request, some model is routed, and no shutdown was asked for.
+    /// Some pool has a replica that can take a request, some model is routed, and no shutdown was asked for. One
+    /// dead pool must not take the models of the others out of service.
     #[must_use]
     pub fn ready(&self) -> bool {
         let serves = |pool: &Arc<Pool>| {
             pool.snapshot().replicas.iter().any(|r| matches!(r.health, Health::Live | Health::Probing))
         };
-        !self.is_draining() && !self.routes.load().is_empty() && self.pools.iter().all(serves)
+        !self.is_draining() && !self.routes.load().is_empty() && self.pools.iter().any(serves)
     }
 
     /// Numbers of the data plane, now.
@@ -180,21 +192,12 @@ impl Gateway {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.draining.load(Ordering::Acquire)
     }
 
     pub(crate) fn begin_drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-        self.wake_everyone();
-    }
-
-    /// Makes every waiting connection look around at the next sweep.
-    pub(crate) fn wake_everyone(&self) {
-        self.wake_epoch.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn wake_epoch(&self) -> u64 {
-        self.wake_epoch.load(Ordering::Relaxed)
+        self.draining.store(true, Ordering::Release);
+        self.wake.raise();
     }
 
     /// Takes note of what a replica says it serves. Only where the configuration names no routes.
@@ -216,7 +219,7 @@ impl Gateway {
             }
         };
         learned.by_replica.insert(replica, models);
-        pool.with_core(|core, _| core.set_serves(replica, serves));
+        pool.with_core(Control::IfEffects, |core, _| core.set_serves(replica, serves));
         self.routes.store(Arc::new(learned.routes(&self.routes.load(), template, pool)));
     }
 }

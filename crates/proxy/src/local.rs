@@ -1,11 +1,12 @@
 //! What the gateway answers itself: the list of its models.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sluicegate_wire::model_id;
 
 use crate::gateway::Gateway;
+use crate::pool::Replica;
 use crate::refusal::Refusal;
 use crate::route::Route;
 
@@ -13,7 +14,7 @@ use crate::route::Route;
 pub(crate) fn models(gateway: &Gateway) -> Vec<u8> {
     let routes = gateway.routes.load();
     let data: Vec<Value> =
-        routes.models().iter().filter_map(|name| routes.get(name)).map(|r| view(r)).collect();
+        routes.models().iter().filter_map(|name| Some(view(routes.get(name)?, name))).collect();
     json!({ "object": "list", "data": data }).to_string().into_bytes()
 }
 
@@ -22,17 +23,19 @@ pub(crate) fn model(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Refusal> {
     let name = model_id(path).unwrap_or_default();
     let routes = gateway.routes.load();
     match routes.get(&name) {
-        Some(route) => Ok(view(route).to_string().into_bytes()),
+        Some(route) => Ok(view(route, &name).to_string().into_bytes()),
         None => Err(Refusal::UnknownModel { asked: name.chars().take(100).collect(), hint: Box::default() }),
     }
 }
 
-fn view(route: &Route) -> Value {
+fn view(route: &Route, name: &str) -> Value {
+    let upstream = route.plan.upstream_model.as_deref().unwrap_or(name);
     // The shortest context of its replicas: a prompt must fit wherever it goes.
-    let context =
-        route.pool.replicas().iter().map(|r| r.context.load(Ordering::Relaxed)).filter(|&c| c > 0).min();
-    let mut view =
-        json!({ "id": &*route.plan.model, "object": "model", "created": 0, "owned_by": "sluicegate" });
+    let context = |replica: &Arc<Replica>| {
+        replica.models.load().iter().find(|m| &*m.name == upstream).and_then(|m| m.context)
+    };
+    let context = route.pool.replicas().iter().filter_map(context).min();
+    let mut view = json!({ "id": name, "object": "model", "created": 0, "owned_by": "sluicegate" });
     if let (Some(context), Some(object)) = (context, view.as_object_mut()) {
         object.insert("max_model_len".into(), context.into());
     }

@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use sluicegate_core::{
     Effect, Explanation, Lease, NoReplica, Origin, PickRequest, PoolSnapshot, Reason, ReplicaId, ReplicaSpec,
     Serves, Time, Verdict,
 };
+use sluicegate_wire::Endpoint;
 use tokio::sync::Notify;
 
 use crate::clock;
@@ -27,8 +28,27 @@ pub struct Pool {
     plan: PoolPlan,
     core: Mutex<sluicegate_core::Pool>,
     replicas: Vec<Arc<Replica>>,
-    /// Told when the core has effects that the control thread must see to.
+    /// Effects for the control thread, in the order in which things happened.
+    effects: Mutex<Vec<Effect>>,
+    /// Told when there are effects, or when the core may want to be ticked earlier than it said.
     pub(crate) changed: Notify,
+    /// Raised when waiting connections must look around.
+    wake: Arc<WakeEpoch>,
+}
+
+/// Makes waiting connections look around at their thread's next sweep: a replica died, a drain began.
+#[derive(Debug, Default)]
+pub(crate) struct WakeEpoch(AtomicU64);
+
+impl WakeEpoch {
+    pub(crate) fn raise(&self) {
+        // After whatever the connections are to see, and before they look for it.
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// One replica as the data plane sees it.
@@ -44,13 +64,25 @@ pub(crate) struct Replica {
     last_byte: AtomicU64,
     /// Raised when its requests without a first byte are to be sent elsewhere.
     abort_epoch: AtomicU64,
-    /// Largest context in tokens that the engine told of; 0 for unknown.
-    pub(crate) context: AtomicU64,
+    /// What the engine last said it serves.
+    pub(crate) models: ArcSwap<Vec<ServedModel>>,
+    /// A call that it has answered well: what a canary asks for.
+    pub(crate) proven: ArcSwapOption<(Endpoint, Arc<str>)>,
+    /// Good scrapes in a row since its models were last asked for in vain.
+    pub(crate) good_scrapes: AtomicU64,
+}
+
+/// A model as its engine tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServedModel {
+    pub(crate) name: Arc<str>,
+    /// Context length in tokens, where the engine tells it.
+    pub(crate) context: Option<u64>,
 }
 
 impl Pool {
     /// Builds the pool with every replica of `plan` known at start-up.
-    pub(crate) fn new(plan: &PoolPlan, serves: &Serves, seed: u64) -> Arc<Self> {
+    pub(crate) fn new(plan: &PoolPlan, serves: &Serves, seed: u64, wake: Arc<WakeEpoch>) -> Arc<Self> {
         let mut core = sluicegate_core::Pool::new(plan.settings.clone(), seed);
         let now = clock::now();
         let replicas = plan.replicas.iter().map(|url| {
@@ -67,7 +99,14 @@ impl Pool {
             Arc::new(Replica::new(id, url))
         });
         let replicas = replicas.collect();
-        Arc::new(Self { plan: plan.clone(), core: Mutex::new(core), replicas, changed: Notify::new() })
+        Arc::new(Self {
+            plan: plan.clone(),
+            core: Mutex::new(core),
+            replicas,
+            effects: Mutex::default(),
+            changed: Notify::new(),
+            wake,
+        })
     }
 
     /// Name in usage lines and metrics.
@@ -84,12 +123,12 @@ impl Pool {
 
     /// No new requests for `replica`; running ones finish, its pins are released.
     pub fn drain(&self, replica: ReplicaId) {
-        self.with_core(|core, now| core.drain(now, replica));
+        self.with_core(Control::Always, |core, now| core.drain(now, replica));
     }
 
     /// Ends a drain: the replica must be scraped well again before it takes requests.
     pub fn undrain(&self, replica: ReplicaId) {
-        self.with_core(|core, now| core.undrain(now, replica));
+        self.with_core(Control::Always, |core, now| core.undrain(now, replica));
     }
 
     pub(crate) fn plan(&self) -> &PoolPlan {
@@ -110,48 +149,76 @@ impl Pool {
         request: &PickRequest<'_>,
         room: Room,
     ) -> Result<Reserved, NoReplica> {
-        let picked = match room {
-            Room::Any => self.lock().pick(clock::now(), request)?,
-            Room::Needed => self.lock().pick_with_room(clock::now(), request)?,
-        };
-        let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
-        let lease = LeaseGuard { pool: Arc::clone(self), replica, lease: Some(picked.lease) };
-        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+        self.with_core(Control::IfEffects, |core, now| {
+            let picked = match room {
+                Room::Any => core.pick(now, request)?,
+                Room::Needed => core.pick_with_room(now, request)?,
+            };
+            let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
+            // Read under the lock: an abort that comes after this pick raises it after this.
+            let epoch = replica.abort_epoch();
+            let lease = LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(picked.lease) };
+            Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+        })
     }
 
     pub(crate) fn explain(&self, request: &PickRequest<'_>) -> Explanation {
         self.lock().explain(clock::now(), request)
     }
 
-    /// Runs `f` on the core, then lets the control thread know of what it caused.
-    pub(crate) fn with_core<R>(&self, f: impl FnOnce(&mut sluicegate_core::Pool, Time) -> R) -> R {
+    /// Runs `f` on the core and sees to what it caused.
+    pub(crate) fn with_core<R>(
+        &self,
+        control: Control,
+        f: impl FnOnce(&mut sluicegate_core::Pool, Time) -> R,
+    ) -> R {
         let mut core = self.lock();
         let result = f(&mut core, clock::now());
-        let told = core.has_effects();
+        let caused = self.take_effects(&mut core);
         drop(core);
-        if told {
+        if caused || control == Control::Always {
             self.changed.notify_one();
         }
         result
     }
 
-    /// Ticks the core and takes its effects; returns when it wants to be ticked next.
+    /// Ticks the core if that is due and hands out the effects there are; returns when it wants to be ticked next.
     pub(crate) fn tick(&self, effects: &mut Vec<Effect>) -> Option<Time> {
         let mut core = self.lock();
         let now = clock::now();
         if core.next_deadline().is_some_and(|d| d <= now) {
             core.tick(now);
         }
-        while let Some(effect) = core.poll_effect() {
-            effects.push(effect);
-        }
+        self.take_effects(&mut core);
+        effects.append(&mut self.effects.lock().unwrap_or_else(PoisonError::into_inner));
         core.next_deadline()
     }
 
     /// Books a verdict that was deferred when its lease was released.
     pub(crate) fn book(&self, replica: ReplicaId, verdict: Verdict) {
         let last_byte = self.replica(replica).and_then(|r| r.last_byte());
-        self.with_core(|core, now| core.book(now, replica, verdict, last_byte));
+        self.with_core(Control::Always, |core, now| core.book(now, replica, verdict, last_byte));
+    }
+
+    /// Moves the core's effects over. What waiting requests must see is done at once, under the core's lock, so that
+    /// it cannot be mistaken for something that happened before a later pick.
+    fn take_effects(&self, core: &mut sluicegate_core::Pool) -> bool {
+        if !core.has_effects() {
+            return false;
+        }
+        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(effect) = core.poll_effect() {
+            match effect {
+                Effect::AbortUnanswered(id) => {
+                    if let Some(replica) = self.replica(id) {
+                        replica.abort_epoch.fetch_add(1, Ordering::Release);
+                        self.wake.raise();
+                    }
+                }
+                other => effects.push(other),
+            }
+        }
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, sluicegate_core::Pool> {
@@ -170,7 +237,9 @@ impl Replica {
             address: ArcSwapOption::new(literal),
             last_byte: AtomicU64::new(0),
             abort_epoch: AtomicU64::new(0),
-            context: AtomicU64::new(0),
+            models: ArcSwap::default(),
+            proven: ArcSwapOption::empty(),
+            good_scrapes: AtomicU64::new(0),
         }
     }
 
@@ -190,17 +259,29 @@ impl Replica {
         }
     }
 
+    /// Notes a call that was answered well.
+    pub(crate) fn note_proven(&self, endpoint: Endpoint, model: &str) {
+        if self.proven.load().as_deref().is_none_or(|(e, m)| *e != endpoint || **m != *model) {
+            self.proven.store(Some(Arc::new((endpoint, model.into()))));
+        }
+    }
+
     pub(crate) fn last_byte(&self) -> Option<Time> {
         Some(self.last_byte.load(Ordering::Relaxed)).filter(|&n| n > 0).map(Time::from_nanos)
     }
 
-    pub(crate) fn abort_epoch(&self) -> u64 {
-        self.abort_epoch.load(Ordering::Relaxed)
+    fn abort_epoch(&self) -> u64 {
+        self.abort_epoch.load(Ordering::Acquire)
     }
+}
 
-    pub(crate) fn abort_unanswered(&self) {
-        self.abort_epoch.fetch_add(1, Ordering::Relaxed);
-    }
+/// When the control thread has to look at the core again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Only if the call had effects: it moves no deadline.
+    IfEffects,
+    /// In any case: the core may want to be ticked earlier than it said before.
+    Always,
 }
 
 /// Whether a replica that makes the request wait will do.
@@ -223,6 +304,8 @@ pub(crate) struct Reserved {
 pub(crate) struct LeaseGuard {
     pool: Arc<Pool>,
     replica: Arc<Replica>,
+    /// The replica's abort epoch at the pick.
+    epoch: u64,
     lease: Option<Lease>,
 }
 
@@ -231,10 +314,15 @@ impl LeaseGuard {
         &self.replica
     }
 
+    /// The replica was declared dead since the pick.
+    pub(crate) fn replica_died(&self) -> bool {
+        self.replica.abort_epoch() != self.epoch
+    }
+
     /// The first answer byte is on its way to the client.
     pub(crate) fn answered(&self) {
         if let Some(lease) = &self.lease {
-            self.pool.with_core(|core, now| core.answered(now, lease));
+            self.pool.with_core(Control::IfEffects, |core, now| core.answered(now, lease));
         }
     }
 
@@ -242,7 +330,10 @@ impl LeaseGuard {
     pub(crate) fn settle(&mut self, verdict: Verdict) -> bool {
         let Some(lease) = self.lease.take() else { return false };
         let last_byte = self.replica.last_byte();
-        self.pool.with_core(|core, now| core.release(now, lease, verdict, last_byte));
+        // Anything bad may bring the next scrape forward.
+        let good = matches!(verdict, Verdict::Success | Verdict::Neutral);
+        let control = if good { Control::IfEffects } else { Control::Always };
+        self.pool.with_core(control, |core, now| core.release(now, lease, verdict, last_byte));
         true
     }
 }

@@ -52,6 +52,9 @@ pub enum Refusal {
     /// No replica can take it now.
     #[error("{}", no_replica(*.0))]
     NoReplica(NoReplica),
+    /// None of the replicas tried could be connected to.
+    #[error("no replica could be reached")]
+    Unreachable,
     /// Attempts ended without an answer that could be relayed.
     #[error("no replica gave an answer: {0}")]
     Upstream(&'static str),
@@ -97,7 +100,7 @@ impl Refusal {
             Self::UnknownPath(_) | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
             Self::WrongMethod(_) => 405,
             Self::BadBody(_) | Self::BadModel(_) => 400,
-            Self::NoReplica(_) => 503,
+            Self::NoReplica(_) | Self::Unreachable => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
             Self::Timeout => 504,
@@ -121,7 +124,7 @@ impl Refusal {
             Self::BadModel(_) => "invalid_model",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownResponse => "response_not_found",
-            Self::NoReplica(_) => "no_healthy_instances",
+            Self::NoReplica(_) | Self::Unreachable => "no_healthy_instances",
             Self::Upstream(_) | Self::UpstreamStatus { .. } => "upstream_error",
             Self::Timeout => "timeout",
         }
@@ -147,7 +150,7 @@ impl Refusal {
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
         match self {
-            Self::NoReplica(_) => Some(3),
+            Self::NoReplica(_) | Self::Unreachable => Some(3),
             Self::Upstream(_) => Some(1),
             Self::UpstreamStatus { retry_after, .. } => *retry_after,
             _ => None,
@@ -167,7 +170,7 @@ impl Refusal {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::NoReplica(_) => Outcome::NoReplica,
+            Self::NoReplica(_) | Self::Unreachable => Outcome::NoReplica,
             Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
             Self::Timeout => Outcome::TimeoutTotal,
             _ => Outcome::ClientError,

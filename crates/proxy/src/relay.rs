@@ -11,7 +11,7 @@ use sluicegate_core::{Failure, Time, Verdict};
 use sluicegate_wire::{ClientFraming, chunk_head, error_event};
 
 use crate::answer::Piece;
-use crate::attempt::Exchange;
+use crate::attempt::{Shown, reaches_the_engine};
 use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
@@ -34,8 +34,8 @@ pub(crate) struct Limits {
 enum Stop {
     /// Whole, and handed to the socket (or kept to be flushed).
     Done,
-    /// The client takes no more for now.
-    Full,
+    /// Not at the end yet: more to read, or a client that has to be waited for.
+    More,
     Cut,
     ClientGone,
     Silence,
@@ -46,20 +46,18 @@ enum Stop {
 
 struct Relay<'a> {
     client: &'a mut Client,
-    exchange: Box<Exchange>,
+    shown: Box<Shown>,
     record: &'a mut Record,
     limits: Limits,
     last_byte: Time,
+    /// Handed to the client's socket and not taken by it yet. Nothing may be written before it.
+    rest: Vec<u8>,
 }
 
 /// Relays to the end. True: the client's connection is in order for a further request.
-pub(crate) async fn run(
-    client: &mut Client,
-    exchange: Box<Exchange>,
-    record: &mut Record,
-    limits: Limits,
-) -> bool {
-    let mut relay = Relay { client, exchange, record, limits, last_byte: clock::now() };
+pub(crate) async fn run(client: &mut Client, shown: Box<Shown>, record: &mut Record, limits: Limits) -> bool {
+    let last_byte = clock::now();
+    let mut relay = Relay { client, shown, record, limits, last_byte, rest: Vec::new() };
     let stop = relay.relay().await;
     relay.conclude(stop).await
 }
@@ -67,15 +65,15 @@ pub(crate) async fn run(
 impl Relay<'_> {
     async fn relay(&mut self) -> Stop {
         let first = self.begin();
-        let mut rest = Vec::new();
-        if self.client.write_or_keep(&[IoSlice::new(&first)], &mut rest).is_err() {
+        let written = self.client.write_or_keep(&[IoSlice::new(&first)], &mut self.rest);
+        drop(first);
+        if written.is_err() {
             return Stop::ClientGone;
         }
-        drop(first);
-        let mut done = self.exchange.done;
+        let mut done = self.shown.exchange.done;
         loop {
-            if !rest.is_empty()
-                && let Some(stop) = self.flush(&mut rest).await
+            if !self.rest.is_empty()
+                && let Some(stop) = self.flush().await
             {
                 return stop;
             }
@@ -83,8 +81,8 @@ impl Relay<'_> {
                 return Stop::Done;
             }
             self.arm();
-            match poll_fn(|cx| self.poll_pass(cx, &mut rest)).await {
-                Stop::Full => {}
+            match poll_fn(|cx| self.poll_pass(cx)).await {
+                Stop::More => {}
                 Stop::Done => done = true,
                 stop => return stop,
             }
@@ -93,7 +91,7 @@ impl Relay<'_> {
 
     /// The head and what came with it; from here on the client has seen something.
     fn begin(&mut self) -> Vec<u8> {
-        let exchange = &mut self.exchange;
+        let exchange = &mut self.shown.exchange;
         self.record.status = Some(exchange.status);
         self.record.bytes_out += exchange.first_len as u64;
         if exchange.first_content {
@@ -107,26 +105,29 @@ impl Relay<'_> {
     }
 
     /// Passes reads on until there is nothing to read, the client takes no more, or the answer ends.
-    fn poll_pass(&mut self, cx: &mut Context<'_>, rest: &mut Vec<u8>) -> Poll<Stop> {
+    fn poll_pass(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         loop {
             let passed = with_scratch(|buf| {
-                let read = self.exchange.upstream.poll_read(cx, buf);
+                let read = match &mut self.shown.exchange.upstream {
+                    Some(upstream) => upstream.poll_read(cx, buf),
+                    None => return Some(Stop::Cut),
+                };
                 match read {
                     Poll::Pending => None,
                     Poll::Ready(Err(_)) => Some(Stop::Cut),
-                    Poll::Ready(Ok(0)) => Some(match self.exchange.answer.end() {
-                        Ok(piece) => self.pass(&[], piece, rest),
+                    Poll::Ready(Ok(0)) => Some(match self.shown.exchange.answer.end() {
+                        Ok(piece) => self.pass(&[], piece),
                         Err(()) => Stop::Cut,
                     }),
-                    Poll::Ready(Ok(n)) => Some(match self.exchange.answer.absorb(&mut buf[..n]) {
-                        Ok(piece) => self.pass(buf, piece, rest),
+                    Poll::Ready(Ok(n)) => Some(match self.shown.exchange.answer.absorb(&mut buf[..n]) {
+                        Ok(piece) => self.pass(buf, piece),
                         Err(_) => Stop::Cut,
                     }),
                 }
             });
             match passed {
                 // More may be there already.
-                Some(Stop::Full) if rest.is_empty() => self.arm(),
+                Some(Stop::More) if self.rest.is_empty() => self.arm(),
                 Some(stop) => return Poll::Ready(stop),
                 None if self.client.poll_gone(cx) => return Poll::Ready(Stop::ClientGone),
                 None => {
@@ -134,7 +135,7 @@ impl Relay<'_> {
                     if now >= self.limits.deadline {
                         return Poll::Ready(Stop::Total);
                     }
-                    if self.exchange.event_stream && now >= self.last_byte + self.limits.silence {
+                    if self.shown.exchange.event_stream && now >= self.last_byte + self.limits.silence {
                         return Poll::Ready(Stop::Silence);
                     }
                     return Poll::Pending;
@@ -144,37 +145,36 @@ impl Relay<'_> {
     }
 
     /// Writes one piece, framed for the client.
-    fn pass(&mut self, buf: &[u8], piece: Piece, rest: &mut Vec<u8>) -> Stop {
+    fn pass(&mut self, buf: &[u8], piece: Piece) -> Stop {
         self.last_byte = clock::now();
-        if self.exchange.event_stream {
-            self.exchange.lease.replica().note_byte(self.last_byte);
+        if self.shown.exchange.event_stream {
+            self.shown.lease.replica().note_byte(self.last_byte);
         }
         if piece.first_content {
             self.record.first_content(self.last_byte);
         }
         self.record.bytes_out += piece.len() as u64;
-        self.exchange.reusable &= !piece.surplus;
-        if piece.done {
-            if !self.exchange.answer.is_whole(self.exchange.kind) {
-                // Orderly framing around an answer that lacks its end: cut all the same.
-                let _ = self.write(buf, &piece, false, rest);
-                return Stop::Cut;
-            }
+        self.shown.exchange.reusable &= !piece.surplus;
+        let whole =
+            piece.done && self.shown.exchange.answer.is_whole(self.shown.exchange.endpoint.stream_kind());
+        if whole {
             // Before the last byte is written: the client's next request must find the place free.
             self.settle();
         }
-        match self.write(buf, &piece, piece.done, rest) {
+        match self.write(buf, &piece, whole) {
             Err(_) => Stop::ClientGone,
-            Ok(()) if piece.done => Stop::Done,
-            Ok(()) => Stop::Full,
+            Ok(()) if whole => Stop::Done,
+            // Orderly framing around an answer that lacks its end: cut all the same.
+            Ok(()) if piece.done => Stop::Cut,
+            Ok(()) => Stop::More,
         }
     }
 
-    fn write(&self, buf: &[u8], piece: &Piece, last: bool, rest: &mut Vec<u8>) -> std::io::Result<()> {
+    fn write(&mut self, buf: &[u8], piece: &Piece, last: bool) -> std::io::Result<()> {
         let keep = buf.get(..piece.keep).unwrap_or_default();
-        if self.exchange.framing != ClientFraming::Chunked {
+        if self.shown.exchange.framing != ClientFraming::Chunked {
             let parts = [IoSlice::new(&piece.held), IoSlice::new(keep), IoSlice::new(&piece.tail)];
-            return if piece.len() == 0 { Ok(()) } else { self.client.write_or_keep(&parts, rest) };
+            return if piece.len() == 0 { Ok(()) } else { self.client.write_or_keep(&parts, &mut self.rest) };
         }
         let mut size = [0; 18];
         let n = if piece.len() > 0 { chunk_head(piece.len(), &mut size) } else { 0 };
@@ -191,16 +191,16 @@ impl Relay<'_> {
             IoSlice::new(&piece.tail),
             IoSlice::new(end),
         ];
-        self.client.write_or_keep(&parts, rest)
+        self.client.write_or_keep(&parts, &mut self.rest)
     }
 
     /// The client is slow: the replica is not read until it has taken what there is.
-    async fn flush(&mut self, rest: &mut Vec<u8>) -> Option<Stop> {
+    async fn flush(&mut self) -> Option<Stop> {
         let mut stalled_at = clock::now() + self.limits.write_idle;
         self.client.timer.set(Some(stalled_at.min(self.limits.deadline)));
         let stop = poll_fn(|cx| {
             let mut progress = false;
-            match self.client.poll_flush(cx, rest, &mut progress) {
+            match self.client.poll_flush(cx, &mut self.rest, &mut progress) {
                 Poll::Ready(Ok(())) => return Poll::Ready(None),
                 Poll::Ready(Err(_)) => return Poll::Ready(Some(Stop::ClientGone)),
                 Poll::Pending => {}
@@ -230,7 +230,7 @@ impl Relay<'_> {
     fn arm(&self) {
         let silent_at = self.last_byte + self.limits.silence;
         let deadline = self.limits.deadline;
-        self.client.timer.set(Some(if self.exchange.event_stream {
+        self.client.timer.set(Some(if self.shown.exchange.event_stream {
             deadline.min(silent_at)
         } else {
             deadline
@@ -239,90 +239,97 @@ impl Relay<'_> {
 
     /// The replica's part is over, and whole: its verdict, its outcome, its connection.
     fn settle(&mut self) {
-        let exchange = &mut self.exchange;
-        let failed = exchange.answer.observer().and_then(|o| o.error());
-        let aborted = exchange.answer.finish_reason() == Some("abort");
-        let (verdict, outcome, error_type) = match failed {
+        let exchange = &mut self.shown.exchange;
+        let error = exchange.answer.observer().and_then(|o| o.error());
+        let (verdict, outcome, error_type) = match error {
             Some(e) => {
-                let verdict = if e.code >= 500 {
-                    Verdict::Failure(Failure::ErrorEvent(e.code))
-                } else {
-                    Verdict::Neutral
-                };
+                let failure = Verdict::Failure(Failure::ErrorEvent(e.code));
+                let verdict = if e.code >= 500 { failure } else { Verdict::Neutral };
                 (verdict, Outcome::UpstreamAborted, Some(Cow::Owned(e.kind.clone())))
             }
-            None if aborted => (Verdict::Neutral, Outcome::UpstreamAborted, Some(Cow::Borrowed("abort"))),
+            None if exchange.answer.finish_reason() == Some("abort") => {
+                (Verdict::Neutral, Outcome::UpstreamAborted, Some(Cow::Borrowed("abort")))
+            }
             None if exchange.status >= 400 => {
                 let kind = exchange.answer.error_type().map(|t| Cow::Owned(t.to_owned()));
                 (Verdict::Neutral, Outcome::ClientError, kind)
             }
+            None if !reaches_the_engine(exchange.endpoint) => (Verdict::Neutral, Outcome::Ok, None),
             None => (Verdict::Success, Outcome::Ok, None),
         };
         self.record.ended(outcome, error_type);
-        exchange.lease.settle(verdict);
+        self.shown.lease.settle(verdict);
+        if let Some(upstream) = exchange.upstream.take().filter(|_| exchange.reusable) {
+            upstream.keep(self.shown.lease.replica().slot, clock::now());
+        }
     }
 
     /// Ends the relay on the client's side and writes down how it went.
     async fn conclude(mut self, stop: Stop) -> bool {
-        let whole = stop == Stop::Done;
+        let observer = self.shown.exchange.answer.observer();
+        let ended = observer.is_some_and(|o| o.ended());
+        let failed = observer.is_some_and(|o| o.error().is_some());
         match stop {
-            Stop::Done | Stop::Full => {}
+            Stop::Done | Stop::More => {}
+            // The engine said itself what went wrong, and then closed.
+            Stop::Cut if failed => self.settle(),
             Stop::Cut => {
-                self.aborted(Verdict::Failure(Failure::Reset), Outcome::UpstreamAborted, "upstream_cut")
+                self.broke_off(Verdict::Failure(Failure::Reset), Outcome::UpstreamAborted, "upstream_cut")
             }
-            Stop::ClientGone => self.aborted(Verdict::Neutral, Outcome::ClientGone, "client_gone"),
-            Stop::ClientStalled => self.aborted(Verdict::Neutral, Outcome::ClientGone, "client_stalled"),
-            Stop::Silence => self.aborted(Verdict::Neutral, Outcome::TimeoutSilence, "timeout_silence"),
-            Stop::Total => self.aborted(Verdict::Neutral, Outcome::TimeoutTotal, "timeout_total"),
+            // It has read the stream's own end, and did not wait for the end of the framing.
+            Stop::ClientGone if ended && self.rest.is_empty() => {
+                self.shown.exchange.reusable = false;
+                self.settle();
+            }
+            Stop::ClientGone => self.broke_off(Verdict::Neutral, Outcome::ClientGone, "client_gone"),
+            Stop::ClientStalled => self.broke_off(Verdict::Neutral, Outcome::ClientGone, "client_stalled"),
+            Stop::Silence => self.broke_off(Verdict::Neutral, Outcome::TimeoutSilence, "timeout_silence"),
+            Stop::Total => self.broke_off(Verdict::Neutral, Outcome::TimeoutTotal, "timeout_total"),
         }
-        let answer = &self.exchange.answer;
+        let answer = &self.shown.exchange.answer;
         self.record.finished(answer.finish_reason());
         self.record.events = answer.observer().map(|o| o.events());
         self.record.tokens(answer.usage(), answer.observer().map_or(0, |o| o.content_events()));
-        if matches!(stop, Stop::Cut | Stop::Silence | Stop::Total) {
-            self.tell_cut(stop).await;
+        if stop == Stop::Done {
+            return self.shown.exchange.framing != ClientFraming::Close;
         }
-        let Exchange { upstream, lease, reusable, framing, .. } = *self.exchange;
-        if whole && reusable {
-            upstream.keep(lease.replica().slot, clock::now());
-        }
-        whole && framing != ClientFraming::Close
+        let told = !failed && !ended && self.tell(stop).await;
+        // Where the end of the connection is the end of the answer, only a reset tells a cut from it.
+        self.client.reset = self.shown.exchange.framing == ClientFraming::Close && !told && !failed;
+        false
     }
 
-    fn aborted(&mut self, verdict: Verdict, outcome: Outcome, why: &'static str) {
-        // A stop after the answer was settled is the client's: the replica had done its part.
-        if self.exchange.lease.settle(verdict) || outcome == Outcome::ClientGone {
-            self.record.ended(outcome, Some(Cow::Borrowed(why)));
-        }
+    fn broke_off(&mut self, verdict: Verdict, outcome: Outcome, why: &'static str) {
+        self.record.ended(outcome, Some(Cow::Borrowed(why)));
+        self.shown.lease.settle(verdict);
     }
 
-    /// An answer that broke off must not look whole: an error event, then an abnormal end.
-    async fn tell_cut(&mut self, stop: Stop) {
-        if self.exchange.framing == ClientFraming::Close && !self.exchange.event_stream {
-            // Only a reset tells the end of the connection from the end of the answer.
-            self.client.reset = true;
-        }
-        let Some(observer) = self.exchange.answer.observer() else { return };
-        if !matches!(self.exchange.framing, ClientFraming::Chunked | ClientFraming::Close) || observer.ended()
-        {
-            return;
-        }
+    /// Tells an event stream's client that the stream broke off: an error event before the abnormal end. False where
+    /// that cannot be said, or would land inside of a chunk.
+    async fn tell(&mut self, stop: Stop) -> bool {
         let (status, code, message) = match stop {
             Stop::Silence => {
                 (504, "timeout_silence", "the replica sent nothing for too long (timeouts.stream_silence)")
             }
             Stop::Total => (504, "timeout_total", "the time limit of this route is over (timeouts.total)"),
-            _ => (502, "upstream_aborted", "the replica ended the stream before its end"),
+            Stop::Cut => (502, "upstream_aborted", "the replica ended the stream before its end"),
+            _ => return false,
         };
+        let Some(observer) = self.shown.exchange.answer.observer() else { return false };
+        if !self.rest.is_empty() {
+            return false;
+        }
         let mut event = Vec::new();
         if !observer.at_boundary() {
             event.extend_from_slice(b"\n\n");
         }
-        event.extend_from_slice(&error_event(self.exchange.kind, status, code, message));
+        event.extend_from_slice(&error_event(
+            self.shown.exchange.endpoint.stream_kind(),
+            status,
+            code,
+            message,
+        ));
         let piece = Piece { held: event, ..Piece::default() };
-        let mut rest = Vec::new();
-        if self.write(&[], &piece, false, &mut rest).is_ok() && !rest.is_empty() {
-            let _ = self.client.flush(rest, self.limits.write_idle).await;
-        }
+        self.write(&[], &piece, false).is_ok() && (self.rest.is_empty() || self.flush().await.is_none())
     }
 }

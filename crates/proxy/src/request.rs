@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use sluicegate_wire::{Dialect, Endpoint, RequestHead, endpoint, parse_request};
+use sluicegate_wire::{Dialect, Endpoint, HeadError, RequestFraming, RequestHead, endpoint, parse_request};
 
-use crate::attempt::{self, Answered, Exchange, NoAnswer, Outgoing, StoredAnswer};
+use crate::attempt::{self, Answered, NoAnswer, Outgoing, Shown, StoredAnswer};
 use crate::body;
 use crate::buffers::Body;
 use crate::client::Client;
@@ -43,7 +44,7 @@ pub(crate) struct Manner {
 
 /// What is ready to be sent to the client.
 enum Ready {
-    Exchange(Box<Exchange>, relay::Limits),
+    Shown(Box<Shown>, relay::Limits),
     Stored(StoredAnswer),
     Local(Vec<u8>),
 }
@@ -56,7 +57,7 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
     let ready = Box::pin(until_answer(gateway, client, head, &mut record, &mut manner)).await;
     let write_idle = gateway.plan.listen.write_idle_timeout;
     let sent = match ready {
-        Ok(Ready::Exchange(exchange, limits)) => relay::run(client, exchange, &mut record, limits).await,
+        Ok(Ready::Shown(shown, limits)) => relay::run(client, shown, &mut record, limits).await,
         Ok(Ready::Stored(answer)) => respond::stored(client, &manner, &answer, &mut record, write_idle).await,
         Ok(Ready::Local(json)) => respond::json(client, &manner, &json, &mut record, write_idle).await,
         Err(NoAnswer::Refused(refusal)) => {
@@ -79,26 +80,29 @@ async fn until_answer(
 ) -> Result<Ready, NoAnswer> {
     let head = match parse_request(&head) {
         Ok(Some(head)) => head,
-        Ok(None) => return refused(Refusal::BadHead(sluicegate_wire::HeadError::Bad("it is not complete"))),
-        Err(e) => {
+        other => {
+            gateway.counters.refused_heads.fetch_add(1, Ordering::Relaxed);
             record.request_id = request_id::make();
-            return refused(Refusal::BadHead(e));
+            let error = other.err().unwrap_or(HeadError::Bad("it is not complete"));
+            return refused(Refusal::BadHead(error));
         }
     };
     record.request_id = request_id::of(&head.headers);
     manner.http11 = head.http11;
     manner.head_only = head.method == "HEAD";
     manner.dialect = dialect_of(head.target);
+    let keep_alive = head.keep_alive && !gateway.is_draining();
+    // Without a body the connection is in step with its client already.
+    manner.keep_alive = keep_alive && head.framing == RequestFraming::None;
     let (endpoint, path) = match endpoint(head.method, head.target) {
         Ok(found) => found,
         Err(e) => return refused(Refusal::at_path(e, head.target)),
     };
     record.endpoint = Some(endpoint);
     manner.dialect = endpoint.dialect();
-    let body = body::read(&gateway.plan.listen, client, &head).await?;
+    let body = body::read(&gateway.plan.listen, client, &head, record.start + gateway.longest_total).await?;
     record.body_read(body.len());
-    // Only now is the connection in step with its client.
-    manner.keep_alive = head.keep_alive && !gateway.is_draining();
+    manner.keep_alive = keep_alive;
     match endpoint {
         Endpoint::Models => return Ok(Ready::Local(local::models(gateway))),
         Endpoint::Model => return local::model(gateway, &path).map(Ready::Local).map_err(NoAnswer::Refused),
@@ -140,13 +144,13 @@ async fn answer(
         request_id: &request_id,
         body,
         resolved,
-        kind: endpoint.stream_kind(),
+        endpoint,
         dialect: manner.dialect,
         keep_alive: manner.keep_alive,
         deadline: limits.deadline,
     };
     match attempt::run(client, out, record).await? {
-        Answered::Exchange(exchange) => Ok(Ready::Exchange(exchange, limits)),
+        Answered::Shown(shown) => Ok(Ready::Shown(shown, limits)),
         Answered::Stored(answer) => Ok(Ready::Stored(answer)),
     }
 }

@@ -23,6 +23,8 @@ const NAME_SHOWN: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) route: Arc<Route>,
+    /// The model name that the replica is sent.
+    pub(crate) upstream_model: Arc<str>,
     pub(crate) edits: Edits,
     /// The usage-only event that will come was asked for by the gateway, not by the client.
     pub(crate) hide_usage: bool,
@@ -68,9 +70,10 @@ pub(crate) fn resolve(
         && !asks
         && route.pool.plan().usage_injection
         && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
-    let upstream_model = route.plan.upstream_model.as_deref().filter(|m| **m != *model);
+    let renamed = route.plan.upstream_model.as_deref().filter(|m| **m != *model);
     Ok(Resolved {
-        edits: Edits::new(&peek, upstream_model, inject),
+        edits: Edits::new(&peek, renamed, inject),
+        upstream_model: renamed.map_or_else(|| model.as_str().into(), Into::into),
         hide_usage: inject,
         tokens: route.prompt_tokens(peek.text_bytes, peek.media_parts),
         session: session(routes, route, headers, body, &peek),
@@ -112,7 +115,7 @@ fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
         Some(Value::Text { span, .. }) => span,
     };
     let mut name = String::new();
-    // One byte more than any name of a route could need: a longer name is an unknown one.
+    // Longer than the name of any route: what is cut off here is unknown in any case.
     unescape(body, span, 4096, &mut name);
     if name.trim().is_empty() {
         return Err(Refusal::BadModel("must not be blank"));

@@ -2,25 +2,31 @@
 //! closed port is seen as one. And the canary: one token asked of a replica that has stalled.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
 use sluicegate_core::{EngineLoad, ReplicaId, Scrape};
-use sluicegate_wire::{EngineMetrics, engine_metrics};
+use sluicegate_wire::{Endpoint, EngineMetrics, engine_metrics};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::{Gateway, Models};
-use crate::pool::{Pool, Replica};
+use crate::pool::{Control, Pool, Replica, ServedModel};
 
 /// Largest answer of a scrape that is read. Real ones are about 60 KB.
 const ANSWER_MAX: usize = 4 * 1024 * 1024;
 /// Time limit of a canary: one token, on an engine that was just seen healthy.
-const CANARY_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+const CANARY_LIMIT: Duration = Duration::from_secs(10);
+/// The models are asked for at the first good scrape and at every so many later ones.
+const ASK_MODELS: u64 = 20;
 
 /// Why a call came to nothing.
 enum CallError {
@@ -28,37 +34,88 @@ enum CallError {
     Other,
 }
 
-/// Scrapes one replica and tells the pool's core; then asks it for its models.
+/// Scrapes one replica and tells the pool's core; asks it for its models now and then.
 pub(crate) async fn scrape(gateway: Arc<Gateway>, pool: Arc<Pool>, id: ReplicaId) {
     let Some(replica) = pool.replica(id).cloned() else { return };
-    let limit = pool.plan().scrape_timeout;
-    let (result, call) = match tokio::time::timeout(limit, scrape_once(&pool, &replica)).await {
+    let mut report =
+        Report { pool: Arc::clone(&pool), replica: Arc::clone(&replica), result: Scrape::Failed };
+    let end = Instant::now() + pool.plan().scrape_timeout;
+    let (result, call) = match timeout_at(end, scrape_once(&pool, &replica)).await {
         Err(_) => (Scrape::TimedOut, None),
         Ok(Err(CallError::Refused)) => (Scrape::Refused, None),
         Ok(Err(CallError::Other)) => (Scrape::Failed, None),
         Ok(Ok((result, call))) => (result, Some(call)),
     };
-    let healthy = matches!(result, Scrape::Healthy { .. });
-    if let (true, Some(mut call)) = (healthy, call) {
+    report.result = result;
+    let Some(mut call) = call.filter(|_| matches!(report.result, Scrape::Healthy { .. })) else {
+        // It may come back as another engine.
+        replica.good_scrapes.store(0, Ordering::Relaxed);
+        return;
+    };
+    if replica.good_scrapes.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK_MODELS) {
         // Before the core hears of it: a replica that becomes LIVE should be known with what it serves.
-        let _ = tokio::time::timeout(limit, ask_models(&gateway, &pool, &replica, &mut call)).await;
+        let asked = timeout_at(end, ask_models(&gateway, &pool, &replica, &mut call)).await;
+        if !matches!(asked, Ok(true)) {
+            replica.good_scrapes.store(0, Ordering::Relaxed);
+            tracing::debug!(replica = %replica.url.text, "its list of models could not be read");
+        }
     }
-    pool.with_core(|core, now| core.scraped(now, id, result, replica.last_byte()));
 }
 
-/// Asks a stalled replica for one token.
+/// Tells the core of a scrape on every path, a panic included: one that is never answered would be the last.
+struct Report {
+    pool: Arc<Pool>,
+    replica: Arc<Replica>,
+    result: Scrape,
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let (id, result, last_byte) = (self.replica.id, self.result.clone(), self.replica.last_byte());
+        self.pool.with_core(Control::Always, |core, now| core.scraped(now, id, result, last_byte));
+    }
+}
+
+/// Asks a stalled replica for the least that proves its engine at work.
 pub(crate) async fn canary(pool: Arc<Pool>, id: ReplicaId) {
     let Some(replica) = pool.replica(id).cloned() else { return };
     let answered = async {
+        let proven = replica.proven.load_full();
+        let (endpoint, model) = match proven.as_deref() {
+            Some((endpoint, model)) => (*endpoint, model.clone()),
+            None => (Endpoint::ChatCompletions, replica.models.load().first()?.name.clone()),
+        };
+        let (path, body) = least_call(endpoint, &model);
         let mut call = Call::open(&pool, &replica).await.ok()?;
-        let models = call.models().await.ok()??;
-        let (model, _) = models.first()?;
-        let body = serde_json::json!({ "model": &**model, "prompt": "1", "max_tokens": 1 }).to_string();
-        let (status, _) = call.send(Method::POST, "/v1/completions", body).await.ok()?;
+        let (status, _) = call.send(Method::POST, path, body.to_string()).await.ok()?;
         Some(status.is_success())
     };
-    let answered = tokio::time::timeout(CANARY_LIMIT, answered).await.ok().flatten().unwrap_or(false);
-    pool.with_core(|core, now| core.canary(now, id, answered));
+    // One at a time: the next is sent with the next scrape.
+    let limit = pool.plan().settings.health.scrape_interval.min(CANARY_LIMIT);
+    let answered = tokio::time::timeout(limit, answered).await.ok().flatten().unwrap_or(false);
+    pool.with_core(Control::Always, |core, now| core.canary(now, id, answered));
+}
+
+/// The shortest valid call of a kind.
+fn least_call(endpoint: Endpoint, model: &str) -> (&'static str, Value) {
+    match endpoint {
+        Endpoint::Completions => {
+            ("/v1/completions", json!({ "model": model, "prompt": "1", "max_tokens": 1 }))
+        }
+        Endpoint::Responses => {
+            ("/v1/responses", json!({ "model": model, "input": "1", "max_output_tokens": 16 }))
+        }
+        Endpoint::Embeddings => ("/v1/embeddings", json!({ "model": model, "input": "1" })),
+        Endpoint::Pooling => ("/pooling", json!({ "model": model, "input": "1" })),
+        Endpoint::Classify => ("/classify", json!({ "model": model, "input": "1" })),
+        Endpoint::Rerank => ("/v1/rerank", json!({ "model": model, "query": "1", "documents": ["1"] })),
+        Endpoint::Score => ("/v1/score", json!({ "model": model, "text_1": "1", "text_2": "1" })),
+        // A chat model answers chat; what else it may do needs more than a line to ask for.
+        _ => {
+            let messages = json!([{ "role": "user", "content": "1" }]);
+            ("/v1/chat/completions", json!({ "model": model, "messages": messages, "max_tokens": 1 }))
+        }
+    }
 }
 
 async fn scrape_once(pool: &Pool, replica: &Replica) -> Result<(Scrape, Call), CallError> {
@@ -81,7 +138,7 @@ fn engine_load(metrics: &EngineMetrics) -> Option<EngineLoad> {
     let count = |n: Option<u64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let tokens = match (metrics.prompt_tokens_total, metrics.generation_tokens_total) {
         (None, None) => None,
-        (prompt, generated) => Some(prompt.unwrap_or(0) + generated.unwrap_or(0)),
+        (prompt, generated) => Some(prompt.unwrap_or(0).saturating_add(generated.unwrap_or(0))),
     };
     Some(EngineLoad {
         running: count(metrics.running)?,
@@ -92,22 +149,39 @@ fn engine_load(metrics: &EngineMetrics) -> Option<EngineLoad> {
     })
 }
 
-async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call: &mut Call) {
-    let Ok(models) = call.models().await else { return };
-    let models = match models {
+/// False: the list could not be read.
+async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call: &mut Call) -> bool {
+    let Ok(models) = call.models().await else { return false };
+    let learned = match &models {
         None => Models::Any,
-        Some(models) => {
-            if let Some(context) = models.iter().filter_map(|(_, context)| *context).min() {
-                replica.context.store(context, Ordering::Relaxed);
-            }
-            Models::Named(models.into_iter().map(|(name, _)| name).collect())
-        }
+        Some(models) => Models::Named(models.iter().map(|m| m.name.clone()).collect()),
     };
-    gateway.learn_models(pool, replica.id, models);
+    replica.models.store(Arc::new(models.unwrap_or_default()));
+    gateway.learn_models(pool, replica.id, learned);
+    true
 }
 
-/// Name and context length.
-type ModelEntry = (Arc<str>, Option<u64>);
+/// Where the replica may be. A name that cannot be looked up now is where it was before: a name server's failure is
+/// not the replica's.
+async fn addresses(replica: &Replica) -> Vec<SocketAddr> {
+    let url = &replica.url;
+    if let Ok(ip) = url.host.parse() {
+        return vec![SocketAddr::new(ip, url.port)];
+    }
+    match tokio::net::lookup_host((&*url.host, url.port)).await {
+        Ok(found) => {
+            let mut found: Vec<_> = found.collect();
+            // In a fixed order, so that a name with several addresses does not jump between them.
+            found.sort_unstable();
+            found.dedup();
+            found
+        }
+        Err(error) => {
+            tracing::debug!(host = %url.host, %error, "name look-up failed");
+            replica.address().into_iter().collect()
+        }
+    }
+}
 
 /// One connection for the few calls of a scrape.
 struct Call {
@@ -118,28 +192,24 @@ struct Call {
 }
 
 impl Call {
-    /// Resolves and connects. The address found is what the data plane uses from then on.
+    /// Resolves and connects. The address that answered is what the data plane uses from then on.
     async fn open(pool: &Pool, replica: &Replica) -> Result<Self, CallError> {
-        let url = &replica.url;
-        let address = match url.host.parse() {
-            Ok(ip) => std::net::SocketAddr::new(ip, url.port),
-            Err(_) => {
-                let found =
-                    tokio::net::lookup_host((&*url.host, url.port)).await.map_err(|_| CallError::Other)?;
-                // Sorted, so that a name with several addresses does not jump between them.
-                let address = found.min().ok_or(CallError::Other)?;
+        let mut stream = Err(CallError::Other);
+        for address in addresses(replica).await {
+            stream = TcpStream::connect(address).await.map_err(|e| match e.kind() {
+                io::ErrorKind::ConnectionRefused => CallError::Refused,
+                _ => CallError::Other,
+            });
+            if stream.is_ok() {
                 replica.set_address(address);
-                address
+                break;
             }
-        };
-        let stream = TcpStream::connect(address).await.map_err(|e| match e.kind() {
-            io::ErrorKind::ConnectionRefused => CallError::Refused,
-            _ => CallError::Other,
-        })?;
+        }
         let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|_| CallError::Other)?;
+            http1::handshake(TokioIo::new(stream?)).await.map_err(|_| CallError::Other)?;
         tokio::spawn(connection);
         let credential = pool.plan().credential.clone();
+        let url = &replica.url;
         Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
     }
 
@@ -170,7 +240,7 @@ impl Call {
     }
 
     /// Model names and their context lengths, where the engine tells them. None: it has no such list.
-    async fn models(&mut self) -> Result<Option<Vec<ModelEntry>>, CallError> {
+    async fn models(&mut self) -> Result<Option<Vec<ServedModel>>, CallError> {
         let (status, body) = self.send(Method::GET, "/v1/models", String::new()).await?;
         if matches!(
             status,
@@ -181,16 +251,16 @@ impl Call {
         if !status.is_success() {
             return Err(CallError::Other);
         }
-        let answer: serde_json::Value = serde_json::from_slice(&body).map_err(|_| CallError::Other)?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|_| CallError::Other)?;
         let data = answer.get("data").and_then(|d| d.as_array()).ok_or(CallError::Other)?;
         Ok(Some(data.iter().filter_map(model).collect()))
     }
 }
 
-fn model(entry: &serde_json::Value) -> Option<ModelEntry> {
+fn model(entry: &Value) -> Option<ServedModel> {
     let name = entry.get("id")?.as_str()?;
     // vLLM and SGLang say `max_model_len`, llama-server `meta.n_ctx`.
     let context =
-        entry.get("max_model_len").or_else(|| entry.get("meta")?.get("n_ctx")).and_then(|c| c.as_u64());
-    (name.len() <= 256 && !name.trim().is_empty()).then(|| (name.into(), context))
+        entry.get("max_model_len").or_else(|| entry.get("meta")?.get("n_ctx")).and_then(Value::as_u64);
+    (name.len() <= 256 && !name.trim().is_empty()).then(|| ServedModel { name: name.into(), context })
 }

@@ -1,10 +1,12 @@
 //! Threads and listeners: data-plane threads that each accept and serve on a runtime of their own, and one control
 //! thread. The only spawner of threads and of connection tasks.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,8 +29,8 @@ const BACKLOG: i32 = 4096;
 /// Wait after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Sweeps between two trims of the buffers: about a second.
-const TRIM_TURNS: u64 = 40;
+/// Sweeps in about a second.
+const SECOND: u64 = 40;
 
 /// How far the shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,12 +47,12 @@ pub struct Running {
     address: SocketAddr,
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<()>>,
-    idle: Arc<Idle>,
+    closed: Arc<AllClosed>,
 }
 
 /// Tells when the last connection has ended.
 #[derive(Debug, Default)]
-struct Idle {
+struct AllClosed {
     changed: Condvar,
     lock: Mutex<()>,
 }
@@ -79,8 +81,8 @@ impl Running {
     pub fn finish(mut self, limit: Duration) -> usize {
         self.begin_drain();
         let open = || self.gateway.counters.open_connections.load(Ordering::Acquire) > 0;
-        let guard = self.idle.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.idle.changed.wait_timeout_while(guard, limit, |()| open()));
+        let guard = self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.closed.changed.wait_timeout_while(guard, limit, |()| open()));
         let cut = self.gateway.counters.open_requests.load(Ordering::Acquire);
         self.stop();
         usize::try_from(cut).unwrap_or(usize::MAX)
@@ -114,12 +116,13 @@ pub(crate) fn start(gateway: Gateway) -> io::Result<Running> {
     }
     let gateway = Arc::new(gateway);
     let (phase, _) = watch::channel(Phase::Serving);
-    let idle = Arc::new(Idle::default());
-    let permits = Arc::new(Semaphore::new(gateway.plan.listen.max_connections.max(1)));
-    let mut running = Running { gateway, address, phase, threads: Vec::new(), idle };
+    let closed = Arc::new(AllClosed::default());
+    // Each thread holds one while it waits for its next connection.
+    let permits = Arc::new(Semaphore::new(gateway.plan.listen.max_connections.max(1) + threads));
+    let mut running = Running { gateway, address, phase, threads: Vec::new(), closed };
     for (i, listener) in listeners.into_iter().enumerate() {
         let gateway = Arc::clone(&running.gateway);
-        let worker = Worker { gateway, idle: Arc::clone(&running.idle), permits: Arc::clone(&permits) };
+        let worker = Worker { gateway, closed: Arc::clone(&running.closed), permits: Arc::clone(&permits) };
         let phase = running.phase.subscribe();
         let runtime = runtime()?;
         running.threads.push(spawn_thread(&format!("data-{i}"), move || {
@@ -147,7 +150,7 @@ pub(crate) fn start(gateway: Gateway) -> io::Result<Running> {
 /// One data-plane thread.
 struct Worker {
     gateway: Arc<Gateway>,
-    idle: Arc<Idle>,
+    closed: Arc<AllClosed>,
     permits: Arc<Semaphore>,
 }
 
@@ -155,22 +158,35 @@ impl Worker {
     async fn run(self, listener: StdListener, mut phase: watch::Receiver<Phase>) {
         let sweeping = tokio::spawn(sweep(Arc::clone(&self.gateway)));
         let mut serving = phase.clone();
-        tokio::select! {
-            result = self.accept(listener) => {
-                if let Err(error) = result {
-                    tracing::error!(%error, "a data-plane thread cannot accept any more");
+        match TcpListener::from_std(listener) {
+            Err(error) => tracing::error!(%error, "a data-plane thread cannot accept"),
+            Ok(listener) => {
+                tokio::select! {
+                    () = self.accept(&listener) => {}
+                    _ = serving.wait_for(|p| *p > Phase::Serving) => {}
                 }
+                self.accept_what_is_there(&listener).await;
             }
-            _ = serving.wait_for(|p| *p > Phase::Serving) => {}
         }
         let _ = phase.wait_for(|p| *p == Phase::Stopped).await;
         sweeping.abort();
     }
 
-    async fn accept(&self, listener: StdListener) -> io::Result<()> {
-        let listener = TcpListener::from_std(listener)?;
+    /// Connections that the kernel has completed would be reset with the listener: they are told properly.
+    async fn accept_what_is_there(&self, listener: &TcpListener) {
+        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            let accepted = poll_fn(|cx| match listener.poll_accept(cx) {
+                Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
+                Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
+            });
+            let Some(stream) = accepted.await else { return };
+            self.serve(stream, permit);
+        }
+    }
+
+    async fn accept(&self, listener: &TcpListener) {
         loop {
-            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return Ok(()) };
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, _)) => self.serve(stream, permit),
                 Err(error) => {
@@ -183,7 +199,7 @@ impl Worker {
     }
 
     fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
-        let open = Open::new(&self.gateway, &self.idle, permit);
+        let open = Open::new(&self.gateway, &self.closed, permit);
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -198,25 +214,25 @@ impl Worker {
 /// Counts one open connection, on every path.
 struct Open {
     gateway: Arc<Gateway>,
-    idle: Arc<Idle>,
+    closed: Arc<AllClosed>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Open {
-    fn new(gateway: &Arc<Gateway>, idle: &Arc<Idle>, permit: OwnedSemaphorePermit) -> Self {
+    fn new(gateway: &Arc<Gateway>, closed: &Arc<AllClosed>, permit: OwnedSemaphorePermit) -> Self {
         gateway.counters.accepted.fetch_add(1, Ordering::Relaxed);
         gateway.counters.open_connections.fetch_add(1, Ordering::Relaxed);
-        Self { gateway: Arc::clone(gateway), idle: Arc::clone(idle), _permit: permit }
+        Self { gateway: Arc::clone(gateway), closed: Arc::clone(closed), _permit: permit }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         let last = self.gateway.counters.open_connections.fetch_sub(1, Ordering::Release) == 1;
-        if last && self.gateway.is_draining() {
+        if last {
             // Under the lock, so that it cannot fall between the waiter's look and its wait.
-            drop(self.idle.lock.lock().unwrap_or_else(PoisonError::into_inner));
-            self.idle.changed.notify_all();
+            drop(self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.closed.changed.notify_all();
         }
     }
 }
@@ -225,15 +241,16 @@ impl Drop for Open {
 async fn sweep(gateway: Arc<Gateway>) {
     let mut ticker = tokio::time::interval(SWEEP);
     ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = gateway.wake_epoch();
+    let mut seen = gateway.wake.get();
     for turn in 0_u64.. {
         ticker.tick().await;
         let now = clock::now();
-        let epoch = gateway.wake_epoch();
-        timer::sweep(now, epoch != seen);
+        let epoch = gateway.wake.get();
+        let second = turn.is_multiple_of(SECOND);
+        timer::sweep(now, epoch != seen, second);
         seen = epoch;
         expire_idle(now);
-        if turn.is_multiple_of(TRIM_TURNS) {
+        if second {
             buffers::trim();
         }
     }

@@ -24,6 +24,8 @@ struct Slots {
 
 struct Entry {
     deadline: Option<Time>,
+    /// Woken every second as well.
+    watched: bool,
     waker: Option<Waker>,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct Timer {
 impl Timer {
     /// A timer without a deadline that will wake the task of `cx`.
     pub(crate) fn new(cx: &Context<'_>) -> Self {
-        let entry = Entry { deadline: None, waker: Some(cx.waker().clone()) };
+        let entry = Entry { deadline: None, watched: false, waker: Some(cx.waker().clone()) };
         SLOTS.with_borrow_mut(|slots| {
             if let Some(slot) = slots.free.pop() {
                 slots.entries[slot as usize] = entry;
@@ -56,6 +58,15 @@ impl Timer {
             }
         });
     }
+
+    /// Has the task woken every second as well, to look at what no event tells.
+    pub(crate) fn watch(&self) {
+        SLOTS.with_borrow_mut(|slots| {
+            if let Some(entry) = slots.entries.get_mut(self.slot as usize) {
+                entry.watched = true;
+            }
+        });
+    }
 }
 
 impl Drop for Timer {
@@ -65,19 +76,20 @@ impl Drop for Timer {
             let mut slots = slots.borrow_mut();
             let slot = self.slot;
             if let Some(entry) = slots.entries.get_mut(slot as usize) {
-                *entry = Entry { deadline: None, waker: None };
+                *entry = Entry { deadline: None, watched: false, waker: None };
                 slots.free.push(slot);
             }
         });
     }
 }
 
-/// Wakes every task whose deadline has passed, or all with `everyone` (their conditions may have changed).
-pub(crate) fn sweep(now: Time, everyone: bool) {
+/// Wakes every task whose deadline has passed, with `second` those that are watched, with `everyone` all (their
+/// conditions may have changed).
+pub(crate) fn sweep(now: Time, everyone: bool, second: bool) {
     let mut due: Vec<Waker> = Vec::new();
     SLOTS.with_borrow_mut(|slots| {
         for entry in &mut slots.entries {
-            if everyone || entry.deadline.is_some_and(|d| d <= now) {
+            if everyone || (second && entry.watched) || entry.deadline.is_some_and(|d| d <= now) {
                 due.extend(entry.waker.clone());
             }
         }

@@ -136,7 +136,13 @@ impl Observer {
             return Vec::new();
         };
         let held = std::mem::take(&mut event.held);
-        if event.data_complete() && self.close(&event) { Vec::new() } else { held }
+        if event.data_complete() && self.close(&event) {
+            return Vec::new();
+        }
+        // It goes out unfinished: what is passed on does not end at a boundary.
+        event.released = true;
+        self.open = Some(event);
+        held
     }
 
     /// Complete events with data and complete comments so far (a complete comment releases the head as well).

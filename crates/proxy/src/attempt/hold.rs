@@ -4,14 +4,15 @@
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 
-use sluicegate_core::AttemptFailure;
+use sluicegate_core::{AttemptFailure, Time};
 use sluicegate_wire::{
     AnswerScan, ClientFraming, HeadError, Observer, ResponseFraming, ResponseHead, StreamKind, chunk_head,
     parse_response, write_client_head,
 };
 
-use super::{End, Exchange, Interrupt, Outgoing, StoredAnswer, Watch};
+use super::{End, Exchange, Interrupt, Outgoing, StoredAnswer, interrupted};
 use crate::answer::{Answer, Watcher};
 use crate::buffers::with_scratch;
 use crate::client::Client;
@@ -19,10 +20,15 @@ use crate::clock;
 use crate::pool::LeaseGuard;
 use crate::upstream::Upstream;
 
-/// Bytes of a read before the head is known: most small answers fit, and a large one is not copied for long.
+/// Bytes of a read before an answer is shown: most small answers fit, and a large one is not copied for long.
 const FIRST_READ: usize = 16 * 1024;
 /// Largest response head.
 const HEAD_MAX: usize = 64 * 1024;
+/// How long a failure's body may take before the request goes on without it.
+const STORE_LIMIT: Duration = Duration::from_secs(2);
+
+/// The connection ended, or broke its framing, after the request had been sent whole.
+const CUT: End = End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
 
 /// What waiting came to.
 pub(super) enum Held {
@@ -33,31 +39,38 @@ pub(super) enum Held {
 
 /// What is known of an answer once its head is there.
 struct Opened {
-    head: Vec<u8>,
     status: u16,
     keep_alive: bool,
     event_stream: bool,
     framing: ResponseFraming,
     answer: Answer,
+    /// The replica's head of an error that may have to be relayed later, else the client's.
+    head: Vec<u8>,
+    client_framing: ClientFraming,
 }
 
 /// Reads until the answer may be shown, or has failed.
 pub(super) async fn await_answer(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
     mut upstream: Upstream,
-    lease: &mut Option<LeaseGuard>,
     sent_whole: bool,
 ) -> Held {
-    client.timer.set(Some(watch.deadline));
+    let asked = clock::now();
+    client.timer.set(Some(out.deadline));
     let cut = AttemptFailure::Reset { sent_whole };
     let mut raw = Vec::new();
-    let opened = loop {
-        match read(client, watch, &mut upstream, &mut raw, FIRST_READ).await {
-            Ok(Ok(0)) | Ok(Err(_)) if raw.is_empty() && upstream.reused => return Held::Stale,
-            Ok(Ok(0)) | Ok(Err(_)) => return Held::End(End::Failed(cut, None)),
+    let mut opened = loop {
+        match read(client, lease, out.deadline, &mut upstream, &mut raw).await {
+            Ok(Ok(0) | Err(_)) if raw.is_empty() && upstream.reused => return Held::Stale,
+            Ok(Ok(0) | Err(_)) => return Held::End(End::Failed(cut, None)),
             Ok(Ok(_)) => {}
+            Err(Interrupt::Deadline) => {
+                // The limit counts from the request's head: a replica that got it late has not been silent for long.
+                let waited = clock::now().since(asked) >= out.resolved.route.plan.timeouts.total / 2;
+                return Held::End(End::TimedOut { silent: sent_whole && raw.is_empty() && waited });
+            }
             Err(interrupt) => return Held::End(interrupt.into()),
         }
         match open(&mut raw, out) {
@@ -66,18 +79,24 @@ pub(super) async fn await_answer(
             Ok(None) | Err(_) => return Held::End(End::Failed(cut, None)),
         }
     };
-    let end = if opened.status == 429 || opened.status >= 500 {
-        store(client, watch, out, upstream, opened, raw).await
+    // What was not sent is missing on that connection.
+    opened.keep_alive &= sent_whole;
+    Held::End(if is_failure(opened.status) {
+        store(client, lease, out, upstream, opened, raw).await
     } else {
-        hold(client, watch, out, upstream, lease, opened, raw).await
-    };
-    Held::End(end)
+        hold(client, lease, out, upstream, opened, raw).await
+    })
 }
 
-/// Splits `raw` at the end of a final head, if it is whole: what remains in it is body. Interim heads are dropped.
+/// Statuses that another replica might not have given.
+fn is_failure(status: u16) -> bool {
+    status == 429 || status >= 500
+}
+
+/// Takes a final head off `raw`, if it is whole: what remains is body. Interim heads are dropped.
 fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>) -> Result<Option<Opened>, HeadError> {
     loop {
-        let Some(head) = parse_response(raw, out.head.method == "HEAD")? else { return Ok(None) };
+        let Some(head) = parse_response(raw, false)? else { return Ok(None) };
         let (len, status) = (head.len, head.status);
         if status == 101 {
             return Err(HeadError::Bad("switching protocols was not asked for"));
@@ -87,64 +106,100 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>) -> Result<Option<Opened>, Hea
             raw.drain(..len);
             continue;
         }
-        let (framing, keep_alive) = (head.framing, head.keep_alive);
         let event_stream = head.event_stream && status < 300;
-        let answer = Answer::new(framing, watcher(&head, event_stream, out));
+        let client_framing = client_framing(&head, event_stream, out);
+        let opened = Opened {
+            status,
+            keep_alive: head.keep_alive,
+            event_stream,
+            framing: head.framing,
+            answer: Answer::new(head.framing, watcher(&head, event_stream, out)),
+            head: if is_failure(status) {
+                raw.get(..len).unwrap_or_default().to_vec()
+            } else {
+                client_head(&head, client_framing, event_stream, out)
+            },
+            client_framing,
+        };
         drop(head);
-        let body = raw.split_off(len);
-        let head = std::mem::replace(raw, body);
-        return Ok(Some(Opened { head, status, keep_alive, event_stream, framing, answer }));
+        raw.drain(..len);
+        return Ok(Some(opened));
     }
 }
 
 fn watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> Watcher {
-    if head.content_encoded {
+    // Nothing of a failure is to be observed, or taken out.
+    if head.content_encoded || is_failure(head.status) {
         Watcher::Opaque
     } else if event_stream {
-        Watcher::Stream(Observer::new(out.kind, out.resolved.hide_usage))
+        Watcher::Stream(Observer::new(out.endpoint.stream_kind(), out.resolved.hide_usage))
     } else {
         Watcher::Whole(Box::new(AnswerScan::new()))
     }
 }
 
+fn client_framing(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> ClientFraming {
+    match head.framing {
+        ResponseFraming::None => ClientFraming::None,
+        // An event may be taken out of a stream, and its end must be told from a cut.
+        ResponseFraming::Length(n) if !event_stream => ClientFraming::Length(n),
+        _ if out.head.http11 => ClientFraming::Chunked,
+        _ => ClientFraming::Close,
+    }
+}
+
+fn client_head(
+    head: &ResponseHead<'_>,
+    framing: ClientFraming,
+    event_stream: bool,
+    out: &Outgoing<'_, '_>,
+) -> Vec<u8> {
+    let mut extra: smallvec::SmallVec<[(&str, &str); 3]> =
+        smallvec::smallvec![("x-request-id", out.request_id)];
+    if event_stream {
+        extra.extend([("cache-control", "no-cache"), ("x-accel-buffering", "no")]);
+    }
+    let keep_alive = out.keep_alive && framing != ClientFraming::Close;
+    let mut bytes = Vec::with_capacity(1024);
+    write_client_head(&mut bytes, head, framing, out.head.http11, keep_alive, &extra);
+    bytes
+}
+
 /// Reads a failure's whole body, so that it can be relayed if no other replica does better.
 async fn store(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
     mut upstream: Upstream,
     mut opened: Opened,
     mut raw: Vec<u8>,
 ) -> End {
-    let failure = AttemptFailure::Status(opened.status);
-    // Nothing of an error is to be observed or taken out.
-    opened.answer.watcher = Watcher::Opaque;
+    let deadline = out.deadline.min(clock::now() + STORE_LIMIT);
+    client.timer.set(Some(deadline));
     let mut body = Vec::new();
     let mut whole = opened.answer.is_empty();
+    let mut spent = whole && !raw.is_empty();
     while !whole && body.len() <= out.resolved.route.plan.hold_limit {
-        if raw.is_empty() {
-            match read(client, watch, &mut upstream, &mut raw, FIRST_READ).await {
-                Ok(Ok(0)) => {
-                    whole = opened.answer.end().is_ok();
-                    opened.keep_alive = false;
-                    break;
-                }
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => break,
+        let piece = if raw.is_empty() {
+            match read(client, lease, deadline, &mut upstream, &mut raw).await {
+                Ok(Ok(0)) => opened.answer.end().ok(),
+                Ok(Ok(_)) => continue,
                 Err(Interrupt::ClientGone) => return End::ClientGone,
-                Err(Interrupt::Deadline | Interrupt::ReplicaDied) => break,
+                Ok(Err(_)) | Err(Interrupt::Deadline | Interrupt::ReplicaDied) => None,
             }
-        }
-        let Ok(piece) = opened.answer.absorb(&mut raw) else { break };
+        } else {
+            opened.answer.absorb(&mut raw).ok()
+        };
+        let Some(piece) = piece else { break };
         body.extend_from_slice(raw.get(..piece.keep).unwrap_or_default());
         raw.clear();
         whole = piece.done;
-        opened.keep_alive &= !piece.surplus;
+        spent |= piece.surplus;
     }
-    if whole && opened.keep_alive {
-        upstream.keep(watch.replica.slot, clock::now());
+    if whole && opened.keep_alive && !spent && opened.framing != ResponseFraming::Close {
+        upstream.keep(lease.replica().slot, clock::now());
     }
-    End::Failed(failure, StoredAnswer::from_answer(opened.head, body, whole))
+    End::Failed(AttemptFailure::Status(opened.status), StoredAnswer::from_answer(opened.head, body, whole))
 }
 
 /// What has been read of an answer's body before it is shown.
@@ -160,30 +215,25 @@ struct Seen {
 /// Reads until the answer may be shown.
 async fn hold(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
     mut upstream: Upstream,
-    lease: &mut Option<LeaseGuard>,
     mut opened: Opened,
     raw: Vec<u8>,
 ) -> End {
-    let seen = match read_until_shown(client, watch, out, &mut upstream, &mut opened, raw).await {
+    let seen = match read_until_shown(client, lease, out, &mut upstream, &mut opened, raw).await {
         Ok(seen) => seen,
         Err(end) => return end,
     };
     if let Some(end) = refused_in_stream(&opened, out, &seen) {
         return end;
     }
-    let Some(lease) = lease.take() else { return CUT };
-    lease.answered();
-    watch.replica.note_byte(clock::now());
-    let framing = client_framing(&opened, out);
-    let first = first_bytes(&opened, out, framing, &seen);
+    let mut first = opened.head;
+    append_framed(&mut first, opened.client_framing, &seen);
     End::Answered(Box::new(Exchange {
-        upstream,
-        lease,
-        kind: out.kind,
-        framing,
+        upstream: Some(upstream),
+        endpoint: out.endpoint,
+        framing: opened.client_framing,
         first,
         first_len: seen.body.len(),
         first_content: seen.first_content,
@@ -195,12 +245,9 @@ async fn hold(
     }))
 }
 
-/// The connection ended or broke its framing after the request had been sent whole.
-const CUT: End = End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
-
 async fn read_until_shown(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
     upstream: &mut Upstream,
     opened: &mut Opened,
@@ -212,7 +259,7 @@ async fn read_until_shown(
         let piece = if !raw.is_empty() {
             opened.answer.absorb(&mut raw).map_err(|_| CUT)?
         } else {
-            match read(client, watch, upstream, &mut raw, FIRST_READ).await {
+            match read(client, lease, out.deadline, upstream, &mut raw).await {
                 Ok(Ok(0)) => {
                     seen.spent = true;
                     opened.answer.end().map_err(|()| CUT)?
@@ -222,10 +269,14 @@ async fn read_until_shown(
                 Err(interrupt) => return Err(interrupt.into()),
             }
         };
-        seen.body.extend_from_slice(&piece.held);
-        seen.body.extend_from_slice(raw.get(..piece.keep).unwrap_or_default());
+        raw.truncate(piece.keep);
+        if seen.body.is_empty() && piece.held.is_empty() {
+            seen.body = std::mem::take(&mut raw);
+        } else {
+            seen.body.extend_from_slice(&piece.held);
+            seen.body.append(&mut raw);
+        }
         seen.body.extend_from_slice(&piece.tail);
-        raw.clear();
         seen.done = piece.done;
         seen.spent |= piece.surplus;
         seen.first_content |= piece.first_content;
@@ -234,83 +285,56 @@ async fn read_until_shown(
 }
 
 /// Enough has come for the client to see it.
-fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, held: &[u8]) -> bool {
+fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, seen: &[u8]) -> bool {
     match opened.answer.observer() {
-        Some(observer) => observer.complete() > 0 || held.len() >= out.resolved.route.plan.hold_limit,
-        None => !held.is_empty(),
+        Some(observer) => observer.complete() > 0 || seen.len() >= out.resolved.route.plan.hold_limit,
+        None => !seen.is_empty(),
     }
 }
 
 /// A stream that begins with an error, or ends before it began, has not been an answer at all.
 fn refused_in_stream(opened: &Opened, out: &Outgoing<'_, '_>, seen: &Seen) -> Option<End> {
     let observer = opened.answer.observer()?;
-    if let Some(error) = observer.error().filter(|_| observer.events() <= 1) {
+    if let Some(error) = observer.error().filter(|_| observer.content_events() == 0) {
         let answer = StoredAnswer::from_event(error, &seen.body, out.dialect);
-        return Some(match error.code {
-            429 | 500.. => End::Failed(AttemptFailure::ErrorEvent(error.code), Some(answer)),
-            _ => End::Refused(answer),
+        return Some(if is_failure(error.code) {
+            End::Failed(AttemptFailure::ErrorEvent(error.code), Some(answer))
+        } else {
+            End::Refused(answer)
         });
     }
-    if seen.done && out.kind != StreamKind::Other && !observer.ended() {
-        return Some(CUT);
-    }
-    None
+    (seen.done && out.endpoint.stream_kind() != StreamKind::Other && !observer.ended()).then_some(CUT)
 }
 
-fn client_framing(opened: &Opened, out: &Outgoing<'_, '_>) -> ClientFraming {
-    match opened.framing {
-        ResponseFraming::None => ClientFraming::None,
-        // An event may be taken out of a stream: its length is not known then.
-        ResponseFraming::Length(n) if !(opened.event_stream && out.resolved.hide_usage) => {
-            ClientFraming::Length(n)
-        }
-        _ if out.head.http11 => ClientFraming::Chunked,
-        _ => ClientFraming::Close,
-    }
-}
-
-/// Head and first body bytes as one buffer for one write.
-fn first_bytes(opened: &Opened, out: &Outgoing<'_, '_>, framing: ClientFraming, seen: &Seen) -> Vec<u8> {
-    let mut first = Vec::with_capacity(opened.head.len() + seen.body.len() + 160);
-    let stream_hints = [("cache-control", "no-cache"), ("x-accel-buffering", "no")];
-    let mut extra: smallvec::SmallVec<[(&str, &str); 3]> = smallvec::SmallVec::new();
-    extra.push(("x-request-id", out.request_id));
-    if opened.event_stream {
-        extra.extend(stream_hints);
-    }
-    let keep_alive = out.keep_alive && framing != ClientFraming::Close;
-    if let Ok(Some(head)) = parse_response(&opened.head, out.head.method == "HEAD") {
-        write_client_head(&mut first, &head, framing, out.head.http11, keep_alive, &extra);
-    }
-    if framing == ClientFraming::Chunked {
-        if !seen.body.is_empty() {
-            let mut size = [0; 18];
-            let n = chunk_head(seen.body.len(), &mut size);
-            first.extend_from_slice(&size[..n]);
-            first.extend_from_slice(&seen.body);
-            first.extend_from_slice(b"\r\n");
-        }
-        if seen.done {
-            first.extend_from_slice(b"0\r\n\r\n");
-        }
-    } else {
+/// Appends the body bytes so far to the client's head: one buffer for one write.
+fn append_framed(first: &mut Vec<u8>, framing: ClientFraming, seen: &Seen) {
+    if framing != ClientFraming::Chunked {
         first.extend_from_slice(&seen.body);
+        return;
     }
-    first
+    if !seen.body.is_empty() {
+        let mut size = [0; 18];
+        let n = chunk_head(seen.body.len(), &mut size);
+        first.extend_from_slice(size.get(..n).unwrap_or_default());
+        first.extend_from_slice(&seen.body);
+        first.extend_from_slice(b"\r\n");
+    }
+    if seen.done {
+        first.extend_from_slice(b"0\r\n\r\n");
+    }
 }
 
 /// One read, appended to `raw`: the inner result is the socket's.
 async fn read(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
+    deadline: Time,
     upstream: &mut Upstream,
     raw: &mut Vec<u8>,
-    limit: usize,
 ) -> Result<io::Result<usize>, Interrupt> {
     poll_fn(|cx| {
         let read = with_scratch(|buf| {
-            let limit = limit.min(buf.len());
-            let read = upstream.poll_read(cx, &mut buf[..limit]);
+            let read = upstream.poll_read(cx, &mut buf[..FIRST_READ]);
             if let Poll::Ready(Ok(n)) = read {
                 raw.extend_from_slice(&buf[..n]);
             }
@@ -318,7 +342,7 @@ async fn read(
         });
         match read {
             Poll::Ready(result) => Poll::Ready(Ok(result)),
-            Poll::Pending => match watch.interrupted(client, cx) {
+            Poll::Pending => match interrupted(client, lease, deadline, cx) {
                 Some(interrupt) => Poll::Ready(Err(interrupt)),
                 None => Poll::Pending,
             },

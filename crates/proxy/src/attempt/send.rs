@@ -4,36 +4,36 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use sluicegate_core::AttemptFailure;
 use sluicegate_wire::{UpstreamHead, write_upstream_head};
 
-use super::{End, Interrupt, Outgoing, Watch};
+use super::{End, Interrupt, Outgoing, interrupted};
 use crate::client::Client;
 use crate::clock;
+use crate::pool::LeaseGuard;
 use crate::record::Record;
 use crate::upstream::Upstream;
 
 /// Opens a connection within the route's connect limit.
 pub(super) async fn connect(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
     record: &mut Record,
 ) -> Result<Upstream, End> {
-    let Some(address) = watch.replica.address() else {
+    let Some(address) = lease.replica().address() else {
         return Err(End::Failed(AttemptFailure::ConnectFailed, None));
     };
     let start = clock::now();
     let limit = start + out.resolved.route.plan.timeouts.connect;
-    client.timer.set(Some(limit.min(watch.deadline)));
+    client.timer.set(Some(limit.min(out.deadline)));
     let mut connecting = pin!(Upstream::connect(address));
     let upstream = poll_fn(|cx| {
         if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
             return Poll::Ready(result.map_err(|e| End::Failed(connect_failure(&e), None)));
         }
-        match watch.interrupted(client, cx) {
+        match interrupted(client, lease, out.deadline, cx) {
             Some(interrupt) => Poll::Ready(Err(interrupt.into())),
             None if clock::now() >= limit => {
                 Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
@@ -46,24 +46,20 @@ pub(super) async fn connect(
     Ok(upstream)
 }
 
-/// Sends head and body. False: the connection broke before all was sent (an early answer may still be there).
+/// Sends head and body. False: not all was sent, because the connection broke or an answer came first.
 pub(super) async fn send(
     client: &mut Client,
-    watch: &Watch<'_>,
+    lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
-    record: &mut Record,
     upstream: &mut Upstream,
 ) -> Result<bool, Interrupt> {
-    if upstream.reused {
-        record.connect = Some(Duration::ZERO);
-    }
-    let head = upstream_head(out, watch);
+    let head = upstream_head(out, lease);
     let pieces = out.resolved.edits.slices(&out.body);
     let mut slices: smallvec::SmallVec<[IoSlice<'_>; 10]> = smallvec::SmallVec::new();
     slices.push(IoSlice::new(&head));
     slices.extend(pieces.iter().map(|p| IoSlice::new(p)));
     let mut left = &mut slices[..];
-    client.timer.set(Some(watch.deadline));
+    client.timer.set(Some(out.deadline));
     poll_fn(|cx| {
         loop {
             IoSlice::advance_slices(&mut left, 0);
@@ -76,7 +72,11 @@ pub(super) async fn send(
                     match upstream.stream.poll_write_ready(cx) {
                         Poll::Ready(Ok(())) => {}
                         Poll::Ready(Err(_)) => return Poll::Ready(Ok(false)),
-                        Poll::Pending => match watch.interrupted(client, cx) {
+                        // It answers before it has read all (an early refusal), or it has closed.
+                        Poll::Pending if upstream.stream.poll_read_ready(cx).is_ready() => {
+                            return Poll::Ready(Ok(false));
+                        }
+                        Poll::Pending => match interrupted(client, lease, out.deadline, cx) {
                             Some(interrupt) => return Poll::Ready(Err(interrupt)),
                             None => return Poll::Pending,
                         },
@@ -89,8 +89,8 @@ pub(super) async fn send(
     .await
 }
 
-fn upstream_head(out: &Outgoing<'_, '_>, watch: &Watch<'_>) -> Vec<u8> {
-    let url = &watch.replica.url;
+fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard) -> Vec<u8> {
+    let url = &lease.replica().url;
     let mut bearer = String::new();
     let mut extra: smallvec::SmallVec<[(&str, &str); 2]> =
         smallvec::smallvec![("x-request-id", out.request_id)];

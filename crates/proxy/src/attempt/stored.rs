@@ -84,10 +84,11 @@ impl StoredAnswer {
     }
 }
 
-/// The JSON of the first `data:` line.
-fn data_line(event: &[u8]) -> Option<Vec<u8>> {
-    event.split(|&b| b == b'\n' || b == b'\r').find_map(|line| {
+/// The JSON of the `data:` line that holds the error.
+fn data_line(events: &[u8]) -> Option<Vec<u8>> {
+    events.split(|&b| b == b'\n' || b == b'\r').find_map(|line| {
         let data = line.strip_prefix(b"data:")?.trim_ascii();
-        data.starts_with(b"{").then(|| data.to_vec())
+        let error = data.starts_with(b"{") && memchr::memmem::find(data, b"\"error\"").is_some();
+        error.then(|| data.to_vec())
     })
 }
