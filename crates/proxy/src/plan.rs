@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{PoolSettings, RetrySettings};
+use sluicegate_core::{KeyLimits, PoolSettings, Price, QueueLimits, RetrySettings};
 
 /// Everything that [`crate::Gateway::start`] needs to know.
 #[derive(Debug, Clone)]
@@ -17,6 +17,43 @@ pub struct Plan {
     pub pools: Vec<PoolPlan>,
     /// The routes of the configuration file, or none where the models are asked from the engines.
     pub routes: RoutesPlan,
+    /// Who may use the gateway.
+    pub keys: KeysPlan,
+}
+
+/// Who may use the gateway.
+#[derive(Debug, Clone)]
+pub enum KeysPlan {
+    /// Everybody who reaches the listener, without limits.
+    Open,
+    /// Who has one of these keys.
+    Named(Vec<KeyPlan>),
+}
+
+/// One API key.
+#[derive(Debug, Clone)]
+pub struct KeyPlan {
+    /// Name in usage lines and metrics.
+    pub name: Arc<str>,
+    /// SHA-256 of the key.
+    pub hash: [u8; 32],
+    /// Project in usage lines; keys of one project share warm prefixes.
+    pub project: Option<Arc<str>>,
+    /// The routes it may use.
+    pub routes: AllowedRoutes,
+    /// Its class in queues: higher goes first.
+    pub priority: i32,
+    /// What it may use up.
+    pub limits: KeyLimits,
+}
+
+/// The routes a key may use.
+#[derive(Debug, Clone)]
+pub enum AllowedRoutes {
+    /// Every one.
+    All,
+    /// Those with these public model names (an alias is not a name of its own here).
+    Only(Vec<Arc<str>>),
 }
 
 /// The listener and the limits of client connections.
@@ -73,6 +110,14 @@ pub struct RoutePlan {
     pub retry: RetrySettings,
     /// Most bytes of an answer held back before its first complete event.
     pub hold_limit: usize,
+    /// Bounds of its requests that wait for a slot.
+    pub queue: QueueLimits,
+    /// What its tokens cost.
+    pub price: Price,
+    /// How long a request that failed two replicas alike is refused for.
+    pub poison_ttl: Duration,
+    /// How many such requests are remembered; 0 switches the guard off.
+    pub poison_entries: usize,
 }
 
 /// One source of a session key.
@@ -110,17 +155,44 @@ pub struct PoolPlan {
     pub scrape_timeout: Duration,
     /// Ask streams for usage and take the extra event out again.
     pub usage_injection: bool,
-    /// Sent to the replicas as a bearer token, scrapes included.
-    pub credential: Option<Arc<str>>,
+    /// Sent to the replicas as a bearer token, scrapes included. Several rotate, and one that is refused rests.
+    pub credentials: Vec<Credential>,
+    /// Requests that one replica serves at the same time.
+    pub slots: Slots,
+    /// A provider's API rather than an engine of our own: never scraped.
+    pub hosted: bool,
 }
 
-/// A parsed `http://host[:port][/prefix]`.
+/// A secret that is sent to replicas. Its `Debug` form does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential(pub Arc<str>);
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credential(...)")
+    }
+}
+
+/// Requests that one replica serves at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slots {
+    /// Not known: nobody waits here.
+    Unknown,
+    /// Stated.
+    Fixed(u32),
+    /// Asked of engines that tell.
+    Ask,
+}
+
+/// A parsed `http[s]://host[:port][/prefix]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReplicaUrl {
     /// Host name or address (no brackets).
     pub host: Arc<str>,
-    /// Port, 80 where the URL has none.
+    /// Port, 80 (with TLS 443) where the URL has none.
     pub port: u16,
+    /// TLS is spoken.
+    pub tls: bool,
     /// `Host` field: host[:port] as in the URL.
     pub authority: Arc<str>,
     /// Path prefix without a trailing slash; usually empty.
@@ -133,11 +205,8 @@ pub struct ReplicaUrl {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// No scheme or an unknown one.
-    #[error("a replica URL starts with http:// (for example http://10.0.0.11:8000)")]
+    #[error("a replica URL starts with http:// or https:// (for example http://10.0.0.11:8000)")]
     Scheme,
-    /// TLS towards replicas comes with hosted targets.
-    #[error("https:// replicas are not supported yet; use http://")]
-    NotYetTls,
     /// Empty host, user info, bad port or the like.
     #[error("the host or port cannot be read")]
     Host,
@@ -150,9 +219,9 @@ impl std::str::FromStr for ReplicaUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let rest = match text.split_once("://") {
-            Some((s, rest)) if s.eq_ignore_ascii_case("http") => rest,
-            Some((s, _)) if s.eq_ignore_ascii_case("https") => return Err(UrlError::NotYetTls),
+        let (tls, rest) = match text.split_once("://") {
+            Some((s, rest)) if s.eq_ignore_ascii_case("http") => (false, rest),
+            Some((s, rest)) if s.eq_ignore_ascii_case("https") => (true, rest),
             _ => return Err(UrlError::Scheme),
         };
         let rest = rest.trim_end_matches('/');
@@ -172,7 +241,8 @@ impl std::str::FromStr for ReplicaUrl {
         }
         Ok(Self {
             host: parsed.host().trim_start_matches('[').trim_end_matches(']').into(),
-            port: parsed.port_u16().unwrap_or(80),
+            port: parsed.port_u16().unwrap_or(if tls { 443 } else { 80 }),
+            tls,
             authority: authority.into(),
             prefix: prefix.into(),
             text: text.trim_end_matches('/').into(),
@@ -191,6 +261,7 @@ mod tests {
             ("http://10.0.0.11:8000/", "10.0.0.11", 8000, ""),
             ("http://engine", "engine", 80, ""),
             ("HTTP://[::1]:9/a/b/", "::1", 9, "/a/b"),
+            ("https://api.example.com/v2", "api.example.com", 443, "/v2"),
         ] {
             let url: ReplicaUrl = text.parse().unwrap();
             assert_eq!((&*url.host, url.port, &*url.prefix), (host, port, prefix), "{text}");
@@ -202,7 +273,6 @@ mod tests {
         for (text, error) in [
             ("10.0.0.11:8000", UrlError::Scheme),
             ("ftp://x", UrlError::Scheme),
-            ("https://x", UrlError::NotYetTls),
             ("http://", UrlError::Host),
             ("http://:80", UrlError::Host),
             ("http://u:p@x", UrlError::Host),

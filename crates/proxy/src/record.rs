@@ -163,6 +163,10 @@ impl Drop for Record {
         let upstream_model = route.and_then(|r| r.plan.upstream_model.as_deref().or(self.asked.as_deref()));
         self.gateway.sink.write(&UsageLine {
             request_id: &self.request_id,
+            key: None,
+            project: None,
+            queued: None,
+            cost: None,
             time: self.wall,
             model: self.asked.as_deref(),
             route: route.map(|r| &*r.plan.model),

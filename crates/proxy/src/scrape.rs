@@ -208,7 +208,7 @@ impl Call {
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream?)).await.map_err(|_| CallError::Other)?;
         tokio::spawn(connection);
-        let credential = pool.plan().credential.clone();
+        let credential = pool.plan().credentials.first().map(|c| c.0.clone());
         let url = &replica.url;
         Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
     }

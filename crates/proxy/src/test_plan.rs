@@ -33,7 +33,9 @@ pub(crate) fn gateway() -> Running {
             settings: sluicegate_core::PoolSettings::default(),
             scrape_timeout: limit,
             usage_injection: true,
-            credential: None,
+            credentials: Vec::new(),
+            slots: crate::plan::Slots::Unknown,
+            hosted: false,
         }],
         routes: RoutesPlan::AskEngines(Box::new(RoutePlan {
             model: "".into(),
@@ -45,7 +47,12 @@ pub(crate) fn gateway() -> Running {
             timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },
             retry: sluicegate_core::RetrySettings::default(),
             hold_limit: 65536,
+            queue: sluicegate_core::QueueLimits::default(),
+            price: sluicegate_core::Price::default(),
+            poison_ttl: limit,
+            poison_entries: 10,
         })),
+        keys: crate::plan::KeysPlan::Open,
     };
     Gateway::start(plan, Arc::new(NoSink)).expect("a loopback port can be bound")
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use sluicegate_core::Micros;
 use sluicegate_wire::Usage;
 
 /// How a request ended. A closed list.
@@ -11,12 +12,22 @@ pub enum Outcome {
     Ok,
     /// The request itself was at fault: refused here, or a 4xx of the engine.
     ClientError,
+    /// No key, or none that is known.
+    RejectedAuth,
+    /// A limit of the key is used up.
+    RejectedLimit,
+    /// The queue was full, or the wait too long.
+    RejectedQueue,
+    /// An identical request failed two replicas alike.
+    RejectedPoison,
     /// The replica's failure was relayed, or no attempt succeeded.
     UpstreamError,
     /// The answer broke off after its first byte.
     UpstreamAborted,
     /// The client left, or stopped reading.
     ClientGone,
+    /// The client left while it waited for a slot.
+    ClientGoneQueued,
     /// A stream fell silent.
     TimeoutSilence,
     /// The whole-request limit ran out.
@@ -27,12 +38,17 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, for metrics that start at 0.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::Ok,
         Self::ClientError,
+        Self::RejectedAuth,
+        Self::RejectedLimit,
+        Self::RejectedQueue,
+        Self::RejectedPoison,
         Self::UpstreamError,
         Self::UpstreamAborted,
         Self::ClientGone,
+        Self::ClientGoneQueued,
         Self::TimeoutSilence,
         Self::TimeoutTotal,
         Self::NoReplica,
@@ -44,9 +60,14 @@ impl Outcome {
         match self {
             Self::Ok => "ok",
             Self::ClientError => "client_error",
+            Self::RejectedAuth => "rejected_auth",
+            Self::RejectedLimit => "rejected_limit",
+            Self::RejectedQueue => "rejected_queue",
+            Self::RejectedPoison => "rejected_poison",
             Self::UpstreamError => "upstream_error",
             Self::UpstreamAborted => "upstream_aborted",
             Self::ClientGone => "client_gone",
+            Self::ClientGoneQueued => "client_gone_queued",
             Self::TimeoutSilence => "timeout_silence",
             Self::TimeoutTotal => "timeout_total",
             Self::NoReplica => "no_replica",
@@ -84,6 +105,10 @@ pub struct UsageLine<'a> {
     pub request_id: &'a str,
     /// When the request's head was complete.
     pub time: SystemTime,
+    /// Name of the key; None without keys, or where it was not known.
+    pub key: Option<&'a str>,
+    /// Its project.
+    pub project: Option<&'a str>,
     /// The model as asked, cut to 256 bytes; None where it was not read.
     pub model: Option<&'a str>,
     /// The route's public name; None where none was found (so unknown names never become labels).
@@ -112,6 +137,8 @@ pub struct UsageLine<'a> {
     pub spilled: bool,
     /// Attempts made.
     pub attempts: u32,
+    /// Waiting for slots, over all attempts; None where it never waited.
+    pub queued: Option<Duration>,
     /// Connecting, of the last attempt; zero on a kept connection, None without an attempt.
     pub connect: Option<Duration>,
     /// From the complete request to the first event with content; streams only.
@@ -126,6 +153,8 @@ pub struct UsageLine<'a> {
     pub usage: Option<Usage>,
     /// Where they come from.
     pub usage_source: UsageSource,
+    /// What the tokens cost, where the route has a price.
+    pub cost: Option<Micros>,
     /// Of the first choice.
     pub finish_reason: Option<&'a str>,
     /// Events with data relayed; streams only.

@@ -57,11 +57,11 @@ impl Text for ReplicaUrl {
     const EXAMPLE: &'static str = r#""http://10.0.0.11:8000""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|e| match e {
-            UrlError::NotYetTls => Refusal::NotYet("https://".into()),
+        let url: Self = text
+            .parse()
             // The text is not repeated: it may hold a password before an '@'.
-            other => Refusal::wrong(other.to_string(), format!("for example {}", Self::EXAMPLE)),
-        })
+            .map_err(|e: UrlError| Refusal::wrong(e.to_string(), format!("for example {}", Self::EXAMPLE)))?;
+        if url.tls { Err(Refusal::NotYet("https://".into())) } else { Ok(url) }
     }
 
     fn text(&self) -> String {

@@ -41,7 +41,8 @@ pub(super) fn resolve(
     }
     let gateway_id: Arc<str> =
         file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
-    let plan = Plan { gateway_id, listen, pools, routes: routes? };
+    let plan =
+        Plan { gateway_id, listen, pools, routes: routes?, keys: sluicegate_proxy::plan::KeysPlan::Open };
     let changes = super::summary::changes(&file);
     Some(Loaded { plan, admin, usage: usage?, warnings, changes })
 }

@@ -91,8 +91,12 @@ impl UsageSink for Stats {
         counts.tokens += line.usage.map_or(0, |usage| usage.completion_tokens);
         match line.outcome {
             Outcome::Ok => {}
-            Outcome::ClientGone => counts.gone += 1,
-            Outcome::ClientError => counts.refused += 1,
+            Outcome::ClientGone | Outcome::ClientGoneQueued => counts.gone += 1,
+            Outcome::ClientError
+            | Outcome::RejectedAuth
+            | Outcome::RejectedLimit
+            | Outcome::RejectedQueue
+            | Outcome::RejectedPoison => counts.refused += 1,
             Outcome::UpstreamError
             | Outcome::UpstreamAborted
             | Outcome::TimeoutSilence

@@ -26,7 +26,7 @@ fn a_secret_is_read_from_a_file_without_its_line_end() {
 #[test]
 fn a_pool_credential_reaches_the_plan() {
     let text = with_token("\"env:ADMIN_TOKEN\"") + "credentials = [\"env:VLLM_API_KEY\"]\n";
-    assert_eq!(good(&text).plan.pools[0].credential.as_deref(), Some("engine-secret"));
+    assert_eq!(good(&text).plan.pools[0].credentials.first().map(|c| &*c.0), Some("engine-secret"));
 }
 
 #[test]

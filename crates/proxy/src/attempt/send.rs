@@ -94,9 +94,9 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard) -> Vec<u8> {
     let mut bearer = String::new();
     let mut extra: smallvec::SmallVec<[(&str, &str); 2]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
-    if let Some(credential) = &out.resolved.route.pool.plan().credential {
+    if let Some(credential) = &out.resolved.route.pool.plan().credentials.first() {
         bearer.push_str("Bearer ");
-        bearer.push_str(credential);
+        bearer.push_str(&credential.0);
         extra.push(("authorization", &bearer));
     }
     let prefixed;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
-use sluicegate_proxy::plan::{PoolPlan, ReplicaUrl};
+use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, Slots};
 
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::names::Name;
@@ -126,7 +126,15 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
         settings,
         scrape_timeout: pool.health.value.scrape_timeout.value.0,
         usage_injection: pool.usage_injection.value,
-        credential: pool.credentials.value.first().map(|secret| secret.value.reveal().clone()),
+        credentials: pool
+            .credentials
+            .value
+            .first()
+            .map(|secret| Credential(secret.value.reveal().clone()))
+            .into_iter()
+            .collect(),
+        slots: Slots::Unknown,
+        hosted: false,
     })
 }
 

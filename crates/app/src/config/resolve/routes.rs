@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
+use sluicegate_core::QueueLimits;
 use sluicegate_core::RetrySettings;
 use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Timeouts};
 
@@ -181,6 +182,10 @@ fn from(
         },
         retry: retry(&route.retry.value, problems),
         hold_limit: bytes(route.retry.value.hold_limit.value.0),
+        queue: QueueLimits::default(),
+        price: sluicegate_core::Price::default(),
+        poison_ttl: std::time::Duration::from_secs(60),
+        poison_entries: 1000,
     }
 }
 
