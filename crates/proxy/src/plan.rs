@@ -157,6 +157,9 @@ pub struct PoolPlan {
     pub usage_injection: bool,
     /// Sent to the replicas as a bearer token, scrapes included. Several rotate, and one that is refused rests.
     pub credentials: Vec<Credential>,
+    /// Further header fields of every request to the replicas: names in lower case, none of them one that the gateway
+    /// writes itself.
+    pub headers: Vec<(Arc<str>, Credential)>,
     /// Requests that one replica serves at the same time.
     pub slots: Slots,
     /// A provider's API rather than an engine of our own: never scraped.

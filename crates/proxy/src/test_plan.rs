@@ -34,6 +34,7 @@ pub(crate) fn gateway() -> Running {
             scrape_timeout: limit,
             usage_injection: true,
             credentials: Vec::new(),
+            headers: Vec::new(),
             slots: crate::plan::Slots::Unknown,
             hosted: false,
         }],

@@ -133,6 +133,7 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
             .map(|secret| Credential(secret.value.reveal().clone()))
             .into_iter()
             .collect(),
+        headers: Vec::new(),
         slots: Slots::Unknown,
         hosted: false,
     })
