@@ -29,6 +29,19 @@ pub(crate) struct Load {
     inflight: u32,
     weight: u64,
     sent: SentSince,
+    foreign: Foreign,
+}
+
+/// Requests that others have put on the engine: those that it runs beyond the gateway's own. They are known until the
+/// next scrape, while own requests come and go: an own one that has ended since is not running any more, whatever the
+/// scrape said, and one that has begun runs besides those of others.
+#[derive(Clone, Debug, Default)]
+struct Foreign {
+    count: u32,
+    /// The most own requests that were open at a time since the last scrape was started. Nobody knows when the engine
+    /// took its numbers: others are rather counted one too few than own ones twice, which would leave a slot unused
+    /// until the next scrape.
+    own: u32,
 }
 
 /// Which scrape a request was sent after: how many scrapes had been started by then.
@@ -55,6 +68,7 @@ impl Load {
         self.weight += weight.0;
         self.sent.since_started += 1;
         self.sent.since_counted += 1;
+        self.foreign.own = self.foreign.own.max(self.inflight);
         self.sent.started
     }
 
@@ -73,11 +87,13 @@ impl Load {
     pub(crate) fn scrape_started(&mut self) {
         self.sent.started.0 += 1;
         self.sent.since_started = 0;
+        self.foreign.own = self.inflight;
     }
 
     /// A good scrape came back. `None`: no metrics, own counts alone from here on.
     pub(crate) fn scraped(&mut self, load: Option<EngineLoad>) {
         self.scraped = load;
+        self.foreign.count = load.map_or(0, |engine| engine.running.saturating_sub(self.foreign.own));
         self.sent.counted_from = self.sent.started;
         self.sent.since_counted = self.sent.since_started;
     }
@@ -129,10 +145,12 @@ impl Load {
         reported + unseen
     }
 
-    /// Whether a slot is free, in counts and not in weights; `None` where slots are not known.
+    /// Whether a slot is free, in counts and not in weights; `None` where slots are not known. At the scrape this is
+    /// `max(running, inflight) < slots`; from then on own requests are followed one by one.
     pub(crate) fn free_slot(&self) -> Option<bool> {
         let engine = self.scraped.unwrap_or_default();
-        self.slots.map(|slots| engine.running.max(self.inflight) < slots && engine.waiting == 0)
+        let taken = self.foreign.count.saturating_add(self.inflight);
+        self.slots.map(|slots| taken < slots && engine.waiting == 0)
     }
 
     pub(crate) fn check(&self) {
@@ -140,6 +158,7 @@ impl Load {
         assert!((self.inflight == 0) == (self.weight == 0), "weight without requests");
         assert!(self.sent.since_started <= self.sent.since_counted, "a later scrape counts fewer");
         assert!(self.sent.since_counted <= self.inflight, "only open requests count as sent");
+        assert!(self.inflight <= self.foreign.own, "no more own requests than there were at most");
     }
 }
 

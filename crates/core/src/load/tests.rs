@@ -66,6 +66,47 @@ fn a_slot_is_free_by_count_and_only_while_nothing_waits() {
 }
 
 #[test]
+fn between_two_scrapes_slots_follow_own_requests_on_top_of_those_of_others() {
+    // own requests at the scrape, what the engine says, own ones begun and ended since -> how many slots of 8 are free
+    type Row = (usize, u32, usize, usize, u32);
+    let rows: [Row; 8] = [
+        (8, 8, 0, 0, 0),
+        (8, 8, 0, 1, 1),
+        (8, 8, 0, 8, 8),
+        (5, 8, 0, 0, 0),
+        (5, 8, 0, 2, 2),
+        (2, 5, 1, 0, 2),
+        (4, 2, 0, 1, 5),
+        (0, 20, 0, 0, 0),
+    ];
+    for (own, running, begun, ended, free) in rows {
+        let mut load = Load::new(Some(8));
+        let mut open: Vec<ScrapeCount> = (0..own).map(|_| load.reserve(Weight(1000))).collect();
+        load.scrape_started();
+        load.scraped(Some(EngineLoad { running, ..EngineLoad::default() }));
+        open.extend((0..begun).map(|_| load.reserve(Weight(1000))));
+        open.drain(..ended).for_each(|sent| load.give_back(Weight(1000), sent));
+        let got = (0..20)
+            .take_while(|_| load.free_slot() == Some(true) && load.reserve(Weight(1000)) >= ScrapeCount(0));
+        assert_eq!(got.count(), free as usize, "{own} own, {running} running, {begun} begun, {ended} ended");
+    }
+}
+
+#[test]
+fn a_request_that_ends_and_one_that_begins_while_the_scrape_is_out_are_not_taken_for_others() {
+    let mut load = Load::new(Some(2));
+    let first = load.reserve(Weight(1000));
+    let _second = load.reserve(Weight(1000));
+    load.scrape_started();
+    load.give_back(Weight(1000), first);
+    let third = load.reserve(Weight(1000));
+    load.scraped(Some(EngineLoad { running: 2, ..EngineLoad::default() }));
+    assert_eq!(load.free_slot(), Some(false));
+    load.give_back(Weight(1000), third);
+    assert_eq!(load.free_slot(), Some(true));
+}
+
+#[test]
 fn with_several_gateways_only_what_was_sent_since_the_scrape_is_added() {
     let mut load = load(None, Some((3, 0)), &[]);
     let before = load.reserve(Weight(1000));

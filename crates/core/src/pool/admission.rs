@@ -1,12 +1,13 @@
 //! Places under slots: who gets one at once, who waits, and who is next when one comes free.
 
 use super::Pool;
+use crate::board::Row;
 use crate::choose::{Choice, Scope};
 use crate::effect::Effect;
-use crate::ids::ReplicaId;
+use crate::ids::{ReplicaId, Weight};
 use crate::lease::Lease;
 use crate::pick::{NoReplica, PickRequest};
-use crate::queue::{Admission, Denial, FlowId, QueueSnapshot, Rank, Stir, Ticket, Waiting};
+use crate::queue::{Admission, Denial, FlowId, Line, QueueSnapshot, Rank, Stir, Ticket, Waiting};
 use crate::time::Time;
 use crate::verdict::Verdict;
 
@@ -132,10 +133,10 @@ impl Pool {
     }
 
     /// Whether the change may have brought this line a place.
-    fn concerns(&self, stir: Stir, line: &crate::queue::Line) -> bool {
+    fn concerns(&self, stir: Stir, line: &Line) -> bool {
         match stir {
             Stir::Nothing => false,
-            Stir::One(replica) => self.view().may_take(replica, &line.request(crate::ids::Weight(0))),
+            Stir::One(replica) => self.view().may_take(replica, &line.request(Weight(0))),
             Stir::All => true,
         }
     }
@@ -151,8 +152,8 @@ impl Pool {
     fn deny_hopeless(&mut self) {
         let hopeless: Vec<(Ticket, NoReplica)> = {
             let view = self.view();
-            let lost = |(id, line): (_, &crate::queue::Line)| {
-                let why = view.hope(&line.request(crate::ids::Weight(0))).err()?;
+            let lost = |(id, line): (_, &Line)| {
+                let why = view.hope(&line.request(Weight(0))).err()?;
                 Some(self.queue.of_line(id).into_iter().map(move |ticket| (ticket, why)))
             };
             self.queue.lines().filter_map(lost).flatten().collect()
@@ -165,7 +166,7 @@ impl Pool {
     }
 
     /// The replica's line on the board changed from `before`: remembered until places are given out.
-    pub(super) fn stirred(&mut self, id: ReplicaId, before: crate::board::Row) {
+    pub(super) fn stirred(&mut self, id: ReplicaId, before: Row) {
         let after = &self.board[id.index()];
         if before == *after {
             return;

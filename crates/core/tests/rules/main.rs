@@ -1,11 +1,18 @@
-//! The rules of health, load and choosing, each as a row or a test of its own.
+//! The rules of health, load, choosing, waiting and limits, each as a row or a test of its own.
 
 mod affinity_consistent;
 mod bench;
+mod fairness;
 mod field_cases;
 mod guarantees;
 mod health;
 mod health_limits;
+mod limits;
+mod limits_kept;
 mod pick;
 mod pins;
+mod queue;
+mod queue_bench;
+mod queue_ends;
+mod tenancy_cases;
 mod views;
