@@ -117,19 +117,21 @@ impl Pool {
     /// The best of those who can have a place now, and which.
     fn next_grant(&self, now: Time, stir: Stir) -> Option<(Ticket, Choice)> {
         let view = self.view();
-        let mut best: Option<(Rank, Ticket, Choice)> = None;
+        let mut best: Option<((Rank, Ticket), Choice)> = None;
         for (id, line) in self.queue.lines() {
             let Some(rank) = line.first() else { continue };
-            if best.as_ref().is_some_and(|(best, ..)| *best <= rank) || !self.concerns(stir, line) {
+            let Some(ticket) = self.queue.at(id, rank) else { continue };
+            // A key may be first in several lines: there its older request goes first.
+            let turn = (rank, ticket);
+            if best.as_ref().is_some_and(|(best, _)| *best < turn) || !self.concerns(stir, line) {
                 continue;
             }
-            let Some(ticket) = self.queue.at(id, rank) else { continue };
             let Some(request) = self.queue.request(line, ticket) else { continue };
             if let Ok(choice) = view.choose(now, &request, Scope::WithSlot) {
-                best = Some((rank, ticket, choice));
+                best = Some((turn, choice));
             }
         }
-        best.map(|(_, ticket, choice)| (ticket, choice))
+        best.map(|((_, ticket), choice)| (ticket, choice))
     }
 
     /// Whether the change may have brought this line a place.

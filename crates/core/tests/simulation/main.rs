@@ -3,7 +3,9 @@
 //!
 //! `SLUICEGATE_SEED=n` runs one seed, `SLUICEGATE_SEEDS=n` that many instead of 256.
 
+mod random;
 mod shadow;
+mod waiting;
 mod world;
 
 use world::World;

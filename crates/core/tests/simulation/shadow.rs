@@ -1,5 +1,6 @@
 //! What must be true, counted again from nothing but the events: simple, slow, and sharing no code with the pool.
 
+use crate::waiting::Waiter;
 use sluicegate_core::*;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,6 +9,8 @@ pub(crate) struct Shadow {
     pub(crate) settings: PoolSettings,
     pub(crate) replicas: Vec<Known>,
     pub(crate) leases: Vec<Open>,
+    /// Who waits, in order of arrival.
+    pub(crate) queue: Vec<Waiter>,
     /// Where each key's cache may be warm: every replica that answered it since it last left LIVE.
     warm: HashMap<(&'static str, u64), HashSet<u32>>,
     /// Orders picks and starts of scrapes.
@@ -21,6 +24,9 @@ pub(crate) struct Known {
     pub(crate) serves: Option<ModelId>,
     /// Running and waiting of the last good scrape with metrics.
     pub(crate) engine: Option<(u32, u32)>,
+    /// Of those the ones that others sent, and the most own ones open at a time since a scrape was started.
+    pub(crate) foreign: usize,
+    pub(crate) own_most: usize,
     /// Start of the last good scrape, and of the outstanding one.
     pub(crate) seen: u64,
     pub(crate) outstanding: Option<u64>,
@@ -39,11 +45,20 @@ pub(crate) struct Open {
 /// A request as the shadow sees it.
 pub(crate) struct Asked<'a> {
     pub(crate) request: PickRequest<'a>,
+    /// Only replicas with a free slot are candidates.
+    pub(crate) needs_slot: bool,
 }
 
 impl Shadow {
     pub(crate) fn new(settings: PoolSettings) -> Self {
-        Self { settings, replicas: Vec::new(), leases: Vec::new(), warm: HashMap::new(), serial: 0 }
+        Self {
+            settings,
+            replicas: Vec::new(),
+            leases: Vec::new(),
+            queue: Vec::new(),
+            warm: HashMap::new(),
+            serial: 0,
+        }
     }
 
     pub(crate) fn add(&mut self, now: Time, spec: &ReplicaSpec) {
@@ -56,12 +71,26 @@ impl Shadow {
                 Serves::Only(models) => models.first().copied(),
             },
             engine: None,
+            foreign: 0,
+            own_most: 0,
             seen: 0,
             outstanding: None,
             since: now,
             cooldown: Duration::ZERO,
             ejected_for_5xx: false,
         });
+    }
+
+    pub(crate) fn open(&mut self, lease: Open) {
+        let id = lease.replica;
+        self.leases.push(lease);
+        let own = self.inflight(id);
+        let most = &mut self.replicas[id as usize].own_most;
+        *most = own.max(*most);
+    }
+
+    pub(crate) fn scrape_started(&mut self, id: u32) {
+        self.replicas[id as usize].own_most = self.inflight(id);
     }
 
     pub(crate) fn transition(&mut self, t: &Transition) {
@@ -121,11 +150,13 @@ impl Shadow {
             (0..self.replicas.len() as u32).filter(|id| self.serves(*id, request.model)).collect();
         let untried: Vec<u32> =
             serving.iter().copied().filter(|id| !request.tried.contains(&ReplicaId(*id))).collect();
+        let fits = |id: &u32| !asked.needs_slot || self.has_slot(*id);
         let of = |health: Health| untried.iter().copied().filter(move |id| self.health(*id) == health);
-        let free: Vec<u32> = of(Health::Live).filter(|id| self.waiting(*id) == 0).collect();
+        let free: Vec<u32> = of(Health::Live).filter(fits).filter(|id| self.waiting(*id) == 0).collect();
         let limit = self.settings.health.probing_max_inflight as usize;
         let candidates: Vec<u32> = if free.is_empty() {
-            of(Health::Live).chain(of(Health::Probing).filter(|id| self.inflight(*id) < limit)).collect()
+            let probing = of(Health::Probing).filter(|id| self.inflight(*id) < limit);
+            of(Health::Live).chain(probing).filter(fits).collect()
         } else {
             free
         };
@@ -138,7 +169,8 @@ impl Shadow {
                 assert_eq!(why == NoReplica::AllTried, untried.len() < serving.len());
             }
             Ok((ReplicaId(id), Reason::LastResort)) => {
-                assert!(last_resort && of(Health::Ejected).any(|known| known == id), "no last resort: {id}");
+                let known = of(Health::Ejected).filter(fits).any(|known| known == id);
+                assert!(last_resort && known, "no last resort: {id}");
             }
             Ok((ReplicaId(id), reason)) => {
                 assert!(candidates.contains(&id), "{id} is no candidate of {candidates:?} ({reason:?})");
@@ -201,12 +233,12 @@ impl Shadow {
         assert!((snapshot.imbalance_index - spread).abs() < 1e-9);
     }
 
-    fn serves(&self, id: u32, model: Option<ModelId>) -> bool {
+    pub(crate) fn serves(&self, id: u32, model: Option<ModelId>) -> bool {
         let only = self.replicas[id as usize].serves;
         only.is_none() || model.is_none() || only == model
     }
 
-    fn health(&self, id: u32) -> Health {
+    pub(crate) fn health(&self, id: u32) -> Health {
         self.replicas[id as usize].health
     }
 
@@ -214,7 +246,7 @@ impl Shadow {
         self.leases.iter().filter(move |lease| lease.replica == id)
     }
 
-    fn inflight(&self, id: u32) -> usize {
+    pub(crate) fn inflight(&self, id: u32) -> usize {
         self.at(id).count()
     }
 

@@ -1,14 +1,17 @@
 //! The random events, and the data plane's part: effects are carried out, answers come late or never good.
 
+use crate::random::Random;
 use crate::shadow::{Asked, Known, Open, Shadow};
 use sluicegate_core::*;
 use std::time::Duration;
 
 pub(crate) struct World {
-    random: Random,
-    now: Time,
-    pool: Pool,
-    shadow: Shadow,
+    pub(crate) random: Random,
+    pub(crate) now: Time,
+    pub(crate) pool: Pool,
+    pub(crate) shadow: Shadow,
+    /// Every replica has known slots, and few.
+    scarce: bool,
     leases: Vec<(Lease, Option<Session>, Option<u64>)>,
     canaries: Vec<ReplicaId>,
     last_transition: Option<Transition>,
@@ -19,10 +22,17 @@ impl World {
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
         let settings = random.settings();
         let pool = Pool::new(settings.clone(), seed);
-        let (leases, canaries) = (Vec::new(), Vec::new());
-        let shadow = Shadow::new(settings);
-        let mut world =
-            Self { random, now: Time::ZERO, pool, shadow, leases, canaries, last_transition: None };
+        let scarce = random.flip();
+        let mut world = Self {
+            random,
+            now: Time::ZERO,
+            pool,
+            shadow: Shadow::new(settings),
+            scarce,
+            leases: Vec::new(),
+            canaries: Vec::new(),
+            last_transition: None,
+        };
         for _ in 0..world.random.below(5) {
             world.add(Origin::Startup);
         }
@@ -32,9 +42,13 @@ impl World {
     pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0 => self.add(Origin::Discovered),
-            1..=35 => self.pick(),
-            36..=50 => self.answer(),
-            51..=68 => self.release(),
+            1..=9 => self.pick(),
+            10..=35 => self.admit(),
+            36..=40 => self.leave(),
+            41..=48 => self.answer(),
+            49..=66 => self.release(),
+            67 => self.set_slots(),
+            68 => self.set_serves(),
             69..=80 => self.scrape(),
             81 => self.drain(),
             82..=83 => self.undrain(),
@@ -46,11 +60,15 @@ impl World {
         }
         self.effects();
         self.shadow.check_counts(&self.pool.snapshot(self.now));
+        self.check_queue();
         self.pool.check_invariants();
     }
 
     /// Everything ends: all books return to zero.
     pub(crate) fn finish(&mut self) {
+        self.pass(Duration::from_secs(200));
+        self.effects();
+        assert!(self.shadow.queue.is_empty(), "nobody waits for longer than the longest wait");
         while !self.leases.is_empty() {
             self.release();
             self.effects();
@@ -59,6 +77,7 @@ impl World {
         for replica in &snapshot.replicas {
             assert_eq!((replica.inflight, replica.inflight_weight), (0, 0.0), "{}", replica.name);
         }
+        assert_eq!(self.pool.queue(self.now).waiting, []);
         self.pass(Duration::from_secs(4 * 3600));
         let snapshot = self.pool.snapshot(self.now);
         assert_eq!((snapshot.session_pins, snapshot.prefix_pins), (0, 0), "idle pins are gone");
@@ -73,7 +92,7 @@ impl World {
             name: format!("http://10.0.0.{n}:8000"),
             origin,
             scraped: self.random.below(6) > 0,
-            slots: [None, Some(1), Some(4), Some(16)][self.random.index(4)],
+            slots: self.random.slots(self.scarce),
             serves: if self.random.below(3) > 0 {
                 Serves::All
             } else {
@@ -87,18 +106,12 @@ impl World {
     fn pick(&mut self) {
         let tried: Vec<ReplicaId> =
             (0..self.random.below(3)).map(|_| ReplicaId(self.random.below(8) as u32)).collect();
-        let hash = self.random.below(6);
-        let session = match self.random.below(5) {
-            0 | 1 => Some(Session::Explicit(hash)),
-            2 => Some(Session::Conversation { hash: 100 + hash, continued: self.random.flip() }),
-            _ => None,
-        };
+        let session = self.random.session();
         let prefix = self.random.flip().then(|| self.random.below(3));
-        let weight = Weight::from_prompt_tokens(self.random.below(3000) * self.random.below(10));
-        let model = [None, Some(ModelId(0)), Some(ModelId(1))][self.random.index(3)];
+        let (weight, model) = (self.random.weight(), self.random.model());
         let request = PickRequest { model, weight, session, prefix, tried: &tried };
         let told = self.pool.explain(self.now, &request).outcome;
-        let asked = Asked { request };
+        let asked = Asked { request, needs_slot: false };
         match self.pool.pick(self.now, &request) {
             Err(why) => {
                 assert_eq!(told, Err(why));
@@ -107,11 +120,40 @@ impl World {
             Ok(picked) => {
                 assert_eq!(told, Ok((picked.replica, picked.reason, picked.spilled)));
                 self.shadow.check_pick(&asked, Ok((picked.replica, picked.reason)));
-                self.shadow.serial += 1;
-                let (replica, serial) = (picked.replica.0, self.shadow.serial);
-                self.shadow.leases.push(Open { replica, weight: weight.0, serial });
-                self.leases.push((picked.lease, session, prefix));
+                self.opened(picked, &request);
             }
+        }
+    }
+
+    /// A request is on its way.
+    pub(crate) fn opened(&mut self, picked: Picked, request: &PickRequest<'_>) {
+        self.shadow.serial += 1;
+        let (replica, serial) = (picked.replica.0, self.shadow.serial);
+        self.shadow.open(Open { replica, weight: request.weight.0, serial });
+        self.leases.push((picked.lease, request.session, request.prefix));
+    }
+
+    /// The request that was opened last ends at once.
+    fn abandon_last(&mut self) {
+        if let (Some((lease, ..)), Some(_)) = (self.leases.pop(), self.shadow.leases.pop()) {
+            self.pool.release(self.now, lease, Verdict::Neutral, None);
+        }
+    }
+
+    fn set_slots(&mut self) {
+        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
+            let slots = self.random.slots(self.scarce);
+            self.shadow.replicas[id].slots = slots;
+            self.pool.set_slots(ReplicaId(id as u32), slots);
+        }
+    }
+
+    fn set_serves(&mut self) {
+        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
+            let only = self.random.model();
+            self.shadow.replicas[id].serves = only;
+            let serves = only.map_or(Serves::All, |model| Serves::Only(vec![model]));
+            self.pool.set_serves(ReplicaId(id as u32), serves);
         }
     }
 
@@ -126,7 +168,11 @@ impl World {
     fn release(&mut self) {
         if let Some(index) = self.random.choose(self.leases.len()) {
             self.shadow.leases.remove(index);
-            let (lease, ..) = self.leases.remove(index);
+            let (mut lease, ..) = self.leases.remove(index);
+            if self.random.flip() {
+                let tokens = self.random.below(3000);
+                self.pool.served(&mut lease, tokens);
+            }
             let (verdict, last_byte) = (self.random.verdict(), self.last_byte());
             self.pool.release(self.now, lease, verdict, last_byte);
         }
@@ -154,6 +200,7 @@ impl World {
         let started = replica.outstanding.take().expect("one is outstanding");
         if let Scrape::Healthy { load } = &scrape {
             replica.engine = load.map(|load| (load.running, load.waiting));
+            replica.foreign = load.map_or(0, |load| (load.running as usize).saturating_sub(replica.own_most));
             replica.seen = started;
         }
         let last_byte = self.last_byte();
@@ -203,8 +250,18 @@ impl World {
         self.now = end;
     }
 
+    /// Now and then the client of the place given last has left: then it goes to the next.
     fn effects(&mut self) {
+        while self.carry_out() && self.random.below(4) == 0 {
+            self.abandon_last();
+        }
+    }
+
+    /// True if somebody was given a place.
+    fn carry_out(&mut self) -> bool {
+        let mut granted = false;
         while let Some(effect) = self.pool.poll_effect() {
+            granted |= matches!(effect, Effect::Granted { .. });
             match effect {
                 Effect::Scrape(id) => {
                     self.shadow.serial += 1;
@@ -212,6 +269,7 @@ impl World {
                     let replica: &mut Known = &mut self.shadow.replicas[id.0 as usize];
                     assert!(!replica.hosted && replica.outstanding.is_none(), "a second scrape of {id:?}");
                     replica.outstanding = Some(serial);
+                    self.shadow.scrape_started(id.0);
                 }
                 Effect::Canary(id) => self.canaries.push(id),
                 Effect::Transition(transition) => {
@@ -223,13 +281,15 @@ impl World {
                     self.shadow.replicas[transition.replica.0 as usize].ejected_for_5xx = upstream;
                     self.last_transition = Some(transition);
                 }
-                Effect::Granted { .. } | Effect::Denied { .. } => panic!("nobody waits"),
+                Effect::Granted { ticket, picked } => self.granted(ticket, picked),
+                Effect::Denied { ticket, why } => self.denied(ticket, why),
                 Effect::AbortUnanswered(id) => self.check_abort(id),
                 Effect::MetricsChanged { replica, available } => {
                     assert_eq!(self.shadow.replicas[replica.0 as usize].engine.is_some(), available);
                 }
             }
         }
+        granted
     }
 
     /// Only right after an ejection for refusal or failed scrapes, which then was none for 5xx.
@@ -246,80 +306,5 @@ impl World {
     fn last_byte(&mut self) -> Option<Time> {
         let age = self.random.below(100_000_000_000);
         self.random.flip().then(|| Time::from_nanos(self.now.as_nanos().saturating_sub(age)))
-    }
-}
-
-/// Marsaglia's xorshift64 ("Xorshift RNGs", 2003, triple 13, 7, 17).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 11) % bound.max(1)
-    }
-
-    fn index(&mut self, len: usize) -> usize {
-        self.below(len as u64) as usize
-    }
-
-    fn choose(&mut self, len: usize) -> Option<usize> {
-        (len > 0).then(|| self.index(len))
-    }
-
-    fn flip(&mut self) -> bool {
-        self.below(2) == 0
-    }
-
-    fn settings(&mut self) -> PoolSettings {
-        let mut settings = PoolSettings::default();
-        settings.affinity.mode = match self.below(6) {
-            0 => AffinityMode::Off,
-            1 | 2 => AffinityMode::Consistent,
-            _ => AffinityMode::Pins,
-        };
-        settings.affinity.max_pins = [3, 8, 1000][self.index(3)];
-        settings.waiting_counts = if self.flip() { WaitingCounts::Requests } else { WaitingCounts::Weight };
-        settings.load_source = if self.below(3) > 0 { LoadSource::Both } else { LoadSource::Engine };
-        settings.health.probing_max_inflight = 1 + self.below(2) as u32;
-        settings
-    }
-
-    fn verdict(&mut self) -> Verdict {
-        match self.below(24) {
-            0 => Verdict::Refused,
-            1 => Verdict::ConnectFailed,
-            2 | 3 => Verdict::SilentTimeout,
-            4 | 5 => Verdict::Busy,
-            6 => Verdict::Failure(Failure::Reset),
-            7..=9 => Verdict::Failure(Failure::Status(500)),
-            10 => Verdict::Failure(Failure::ErrorEvent(502)),
-            11 => Verdict::Deferred,
-            12..=14 => Verdict::Neutral,
-            _ => Verdict::Success,
-        }
-    }
-
-    fn scrape(&mut self) -> Scrape {
-        match self.below(20) {
-            0 => Scrape::Refused,
-            1 => Scrape::TimedOut,
-            2 => Scrape::Failed,
-            3 => Scrape::Loading,
-            4 => Scrape::Healthy { load: None },
-            _ => Scrape::Healthy {
-                load: Some(EngineLoad {
-                    running: self.below(6) as u32,
-                    waiting: self.below(3).saturating_sub(1) as u32,
-                    tokens_total: self.flip().then(|| self.below(3)),
-                    kv_usage: None,
-                }),
-            },
-        }
     }
 }

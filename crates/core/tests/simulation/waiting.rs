@@ -1,0 +1,192 @@
+//! The queue's part: who waits by the shadow's own count, and that no place and nobody is lost.
+
+use crate::shadow::{Asked, Shadow};
+use crate::world::World;
+use sluicegate_core::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Somebody who waits.
+pub(crate) struct Waiter {
+    ticket: Ticket,
+    model: Option<ModelId>,
+    weight: Weight,
+    session: Option<Session>,
+    prefix: Option<u64>,
+    tried: Vec<ReplicaId>,
+    waiting: Waiting,
+    since: Time,
+}
+
+impl Waiter {
+    fn asked(&self) -> Asked<'_> {
+        let Self { model, weight, session, prefix, .. } = *self;
+        Asked {
+            request: PickRequest { model, weight, session, prefix, tried: &self.tried },
+            needs_slot: true,
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        self.since + self.waiting.limits.max_wait
+    }
+
+    /// Must be served before the other one if both could have the place.
+    fn precedes(&self, other: &Self) -> bool {
+        let class = |one: &Self| (one.waiting.priority, !one.tried.is_empty());
+        let same_key = self.waiting.key == other.waiting.key || !self.tried.is_empty();
+        class(self) > class(other) || (class(self) == class(other) && same_key && self.ticket < other.ticket)
+    }
+}
+
+impl Shadow {
+    pub(crate) fn has_slot(&self, id: u32) -> bool {
+        let replica = &self.replicas[id as usize];
+        let waits = replica.engine.is_some_and(|(_, waiting)| waiting > 0);
+        let taken = replica.foreign + self.inflight(id);
+        replica.slots.is_none_or(|slots| taken < slots as usize && !waits)
+    }
+
+    /// Replicas that have a place for the request now.
+    fn places(&self, request: &PickRequest<'_>) -> Vec<u32> {
+        let limit = self.settings.health.probing_max_inflight as usize;
+        let untried = self.untried(request);
+        let of = |health: Health| untried.iter().copied().filter(move |id| self.health(*id) == health);
+        if of(Health::Live).chain(of(Health::Probing)).next().is_none() {
+            return of(Health::Ejected).filter(|id| self.has_slot(*id)).collect();
+        }
+        let probing = of(Health::Probing).filter(|id| self.inflight(*id) < limit);
+        of(Health::Live).chain(probing).filter(|id| self.has_slot(*id)).collect()
+    }
+
+    fn untried(&self, request: &PickRequest<'_>) -> Vec<u32> {
+        let ids = 0..self.replicas.len() as u32;
+        ids.filter(|id| self.serves(*id, request.model) && !request.tried.contains(&ReplicaId(*id))).collect()
+    }
+
+    fn has_hope(&self, request: &PickRequest<'_>) -> bool {
+        self.untried(request).iter().any(|id| self.health(*id) != Health::Draining)
+    }
+
+    fn of_route(&self, route: RouteIndex) -> usize {
+        self.queue.iter().filter(|waiter| waiter.waiting.route == route).count()
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Waiter {
+        let index = self.queue.iter().position(|waiter| waiter.ticket == ticket);
+        self.queue.remove(index.expect("it waits"))
+    }
+}
+
+impl World {
+    pub(crate) fn admit(&mut self) {
+        let tried: Vec<ReplicaId> = (0..self.random.below(5).saturating_sub(2))
+            .map(|_| ReplicaId(self.random.below(4) as u32))
+            .collect();
+        let prefix = self.random.flip().then(|| self.random.below(3));
+        let (model, weight) = (self.random.model(), self.random.weight());
+        let request = PickRequest { model, weight, session: self.random.session(), prefix, tried: &tried };
+        let waiting = Waiting {
+            key: KeyIndex(self.random.below(4) as u32),
+            route: RouteIndex(self.random.below(3) as u32),
+            priority: self.random.below(3) as i32 - 1,
+            cost_tokens: self.random.below(5000),
+            limits: QueueLimits {
+                max_length: [0, 2, 8][self.random.index(3)],
+                max_wait: Duration::from_millis(self.random.below(60_000)),
+            },
+        };
+        let slotted = self.shadow.replicas.iter().any(|replica| replica.slots.is_some());
+        let asked = Asked { request, needs_slot: slotted };
+        let (places, hope) = (self.shadow.places(&request), self.shadow.has_hope(&request));
+        let full = self.shadow.of_route(waiting.route) >= waiting.limits.max_length;
+        match self.pool.admit(self.now, &request, waiting) {
+            Admission::Picked(picked) => {
+                self.shadow.check_pick(&asked, Ok((picked.replica, picked.reason)));
+                self.opened(picked, &request);
+            }
+            Admission::No(why) if !slotted => self.shadow.check_pick(&asked, Err(why)),
+            Admission::No(why) => assert!(!hope, "hopeless: {why}"),
+            other => {
+                assert!(slotted && places.is_empty() && hope, "waits though {places:?} have places");
+                self.turned_away_or_queued(other, full, request, waiting);
+            }
+        }
+    }
+
+    fn turned_away_or_queued(
+        &mut self,
+        admission: Admission,
+        full: bool,
+        request: PickRequest<'_>,
+        waiting: Waiting,
+    ) {
+        let PickRequest { model, weight, session, prefix, tried } = request;
+        match admission {
+            Admission::Queued(ticket) => {
+                assert!(!full, "one too many");
+                let (tried, since) = (tried.to_vec(), self.now);
+                self.shadow.queue.push(Waiter {
+                    ticket,
+                    model,
+                    weight,
+                    session,
+                    prefix,
+                    tried,
+                    waiting,
+                    since,
+                });
+            }
+            Admission::Full { retry_after } => {
+                assert!(full && retry_after >= Duration::from_secs(1), "{retry_after:?}");
+            }
+            other => panic!("neither waits nor was turned away: {other:?}"),
+        }
+    }
+
+    pub(crate) fn leave(&mut self) {
+        if let Some(index) = self.random.choose(self.shadow.queue.len()) {
+            let ticket = self.shadow.queue.remove(index).ticket;
+            assert!(self.pool.leave(ticket) && !self.pool.leave(ticket));
+        }
+    }
+
+    pub(crate) fn granted(&mut self, ticket: Ticket, picked: Picked) {
+        let waiter = self.shadow.take(ticket);
+        let replica = picked.replica.0;
+        self.shadow.check_pick(&waiter.asked(), Ok((picked.replica, picked.reason)));
+        for other in self.shadow.queue.iter().filter(|other| other.precedes(&waiter)) {
+            let could = self.shadow.places(&other.asked().request).contains(&replica);
+            assert!(!could, "{ticket:?} overtook {:?} at {replica}", other.ticket);
+        }
+        self.opened(picked, &waiter.asked().request);
+    }
+
+    pub(crate) fn denied(&mut self, ticket: Ticket, why: Denial) {
+        let waiter = self.shadow.take(ticket);
+        match why {
+            Denial::NoReplica(why) => {
+                assert!(!self.shadow.has_hope(&waiter.asked().request), "not hopeless: {why}");
+            }
+            Denial::QueueTimeout { .. } => assert!(self.now >= waiter.deadline(), "too early"),
+        }
+    }
+
+    /// Nobody is lost, and nobody waits for whom there is a place or can be none.
+    pub(crate) fn check_queue(&self) {
+        let mut depths: BTreeMap<(RouteIndex, i32), usize> = BTreeMap::new();
+        for waiter in &self.shadow.queue {
+            let asked = waiter.asked();
+            assert_eq!(self.shadow.places(&asked.request), [], "{:?} waits", waiter.ticket);
+            assert!(self.shadow.has_hope(&asked.request), "{:?} waits for nothing", waiter.ticket);
+            let due = self.pool.next_deadline().expect("somebody waits");
+            assert!(due <= waiter.deadline(), "the end of its wait would be missed");
+            *depths.entry((waiter.waiting.route, waiter.waiting.priority)).or_default() += 1;
+        }
+        let seen = self.pool.queue(self.now);
+        let counted = seen.waiting.iter().map(|depth| ((depth.route, depth.priority), depth.waiting));
+        assert_eq!(counted.collect::<BTreeMap<_, _>>(), depths);
+        let oldest = self.shadow.queue.first().map_or(Duration::ZERO, |first| self.now.since(first.since));
+        assert_eq!(seen.oldest, oldest);
+    }
+}
