@@ -2,6 +2,8 @@
 
 use sluicegate_wire::{AnswerScan, ChunkDecoder, HeadError, Observer, ResponseFraming, StreamKind, Usage};
 
+use crate::coding::{DecodedCopy, Reader};
+
 /// Removes the framing of one answer and watches what comes out.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -23,8 +25,17 @@ pub(crate) enum Watcher {
     Stream(Observer),
     /// Any other readable answer.
     Whole(Box<AnswerScan>),
-    /// Coded content: passed on unread.
+    /// Coded content: a decoded copy is read.
+    Coded(Box<DecodedCopy>),
+    /// Passed on unread.
     Opaque,
+}
+
+/// The one that reads, whether from the answer itself or from a copy.
+enum Seen<'a> {
+    Stream(&'a Observer),
+    Whole(&'a AnswerScan),
+    Nothing,
 }
 
 /// What one read turned into.
@@ -101,39 +112,61 @@ impl Answer {
 
     /// False for an event stream of a known kind that lacks its own end.
     pub(crate) fn is_whole(&self, kind: StreamKind) -> bool {
+        self.observer().is_none_or(|observer| kind == StreamKind::Other || observer.ended())
+    }
+
+    /// The bytes are coded: nothing can be put in or taken out.
+    pub(crate) fn is_coded(&self) -> bool {
+        matches!(self.watcher, Watcher::Coded(_))
+    }
+
+    /// The first events of a coded stream as text; the answer's own bytes where they are text already.
+    pub(crate) fn opening<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
         match &self.watcher {
-            Watcher::Stream(observer) => kind == StreamKind::Other || observer.ended(),
-            Watcher::Whole(_) | Watcher::Opaque => true,
+            Watcher::Coded(copy) => copy.opening(),
+            Watcher::Stream(_) | Watcher::Whole(_) | Watcher::Opaque => bytes,
         }
     }
 
     pub(crate) fn observer(&self) -> Option<&Observer> {
-        match &self.watcher {
-            Watcher::Stream(observer) => Some(observer),
-            Watcher::Whole(_) | Watcher::Opaque => None,
+        match self.seen() {
+            Seen::Stream(observer) => Some(observer),
+            Seen::Whole(_) | Seen::Nothing => None,
         }
     }
 
     pub(crate) fn usage(&self) -> Option<Usage> {
-        match &self.watcher {
-            Watcher::Stream(observer) => observer.usage(),
-            Watcher::Whole(scan) => scan.usage(),
-            Watcher::Opaque => None,
+        match self.seen() {
+            Seen::Stream(observer) => observer.usage(),
+            Seen::Whole(scan) => scan.usage(),
+            Seen::Nothing => None,
         }
     }
 
     pub(crate) fn finish_reason(&self) -> Option<&str> {
-        match &self.watcher {
-            Watcher::Stream(observer) => observer.finish_reason(),
-            Watcher::Whole(scan) => scan.finish_reason(),
-            Watcher::Opaque => None,
+        match self.seen() {
+            Seen::Stream(observer) => observer.finish_reason(),
+            Seen::Whole(scan) => scan.finish_reason(),
+            Seen::Nothing => None,
         }
     }
 
     pub(crate) fn error_type(&self) -> Option<&str> {
+        match self.seen() {
+            Seen::Whole(scan) => scan.error_type(),
+            Seen::Stream(_) | Seen::Nothing => None,
+        }
+    }
+
+    fn seen(&self) -> Seen<'_> {
         match &self.watcher {
-            Watcher::Whole(scan) => scan.error_type(),
-            Watcher::Stream(_) | Watcher::Opaque => None,
+            Watcher::Stream(observer) => Seen::Stream(observer),
+            Watcher::Whole(scan) => Seen::Whole(scan),
+            Watcher::Coded(copy) => match &copy.reader {
+                Reader::Stream(observer) => Seen::Stream(observer),
+                Reader::Whole(scan) => Seen::Whole(scan),
+            },
+            Watcher::Opaque => Seen::Nothing,
         }
     }
 
@@ -152,15 +185,25 @@ impl Answer {
                 scan.feed(payload);
                 Piece { keep: payload.len(), ..Piece::default() }
             }
+            Watcher::Coded(copy) => match copy.feed(payload) {
+                Ok(first_content) => Piece { keep: payload.len(), first_content, ..Piece::default() },
+                // What cannot be decoded is the client's to judge; nothing more is known of it here.
+                Err(_) => {
+                    self.watcher = Watcher::Opaque;
+                    Piece { keep: payload.len(), ..Piece::default() }
+                }
+            },
             Watcher::Opaque => Piece { keep: payload.len(), ..Piece::default() },
         }
     }
 
     fn finish(&mut self, piece: &mut Piece) {
         piece.done = true;
-        // What the observer still held back.
-        if let Watcher::Stream(observer) = &mut self.watcher {
-            piece.tail = observer.finish();
+        match &mut self.watcher {
+            // What the observer still held back.
+            Watcher::Stream(observer) => piece.tail = observer.finish(),
+            Watcher::Coded(copy) => copy.finish(),
+            Watcher::Whole(_) | Watcher::Opaque => {}
         }
     }
 }

@@ -11,6 +11,8 @@ use httparse::Header;
 use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, Serves, Session};
 use sluicegate_wire::endpoint;
 
+use crate::buffers::Body;
+use crate::coding::{self, Codings};
 use crate::plan::{Plan, RoutePlan, RoutesPlan};
 use crate::pool::{Control, Pool, WakeEpoch};
 use crate::refusal::Refusal;
@@ -177,6 +179,12 @@ impl Gateway {
         let (endpoint, _) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
+        let codings = Codings::of(&headers)?;
+        let decoded = match codings.is_empty() {
+            true => Body::default(),
+            false => coding::decode_now(&codings, body, self.plan.listen.max_body)?,
+        };
+        let body = if codings.is_empty() { body } else { &decoded };
         let resolved = resolve(&self.routes.load(), endpoint, &headers, body, None)?;
         let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
         Ok(Explained {

@@ -7,6 +7,7 @@ mod body;
 mod buffers;
 mod client;
 mod clock;
+mod coding;
 mod connection;
 mod control;
 mod gateway;

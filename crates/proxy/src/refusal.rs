@@ -23,9 +23,23 @@ pub enum Refusal {
     /// The body is larger than `max_body`.
     #[error("the request body is larger than the limit of {0} bytes (listen.max_body)")]
     TooLarge(usize),
-    /// A coding or media type that is not understood.
+    /// A media type that is not understood.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// A content coding that is not understood, or too many of them.
+    #[error(
+        "this Content-Encoding is not supported: send gzip, deflate, zstd or br (at most two, one after the other), \
+         or a plain body"
+    )]
+    UnsupportedCoding,
+    /// The body is not what its `Content-Encoding` says.
+    #[error("the request body cannot be decoded as {coding}: {what}")]
+    BadCoding {
+        /// The coding, as the field names it.
+        coding: &'static str,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The path is not in the table of routed paths.
     #[error("no such path: {0}")]
     UnknownPath(Box<str>),
@@ -96,10 +110,10 @@ impl Refusal {
             },
             Self::HeadTimeout | Self::BodyTimeout => 408,
             Self::TooLarge(_) => 413,
-            Self::Unsupported(_) => 415,
+            Self::Unsupported(_) | Self::UnsupportedCoding => 415,
             Self::UnknownPath(_) | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
             Self::WrongMethod(_) => 405,
-            Self::BadBody(_) | Self::BadModel(_) => 400,
+            Self::BadBody(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
             Self::NoReplica(_) | Self::Unreachable => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
@@ -117,6 +131,8 @@ impl Refusal {
             Self::BodyTimeout => "body_timeout",
             Self::TooLarge(_) => "request_too_large",
             Self::Unsupported(_) => "unsupported_media_type",
+            Self::UnsupportedCoding => "unsupported_content_encoding",
+            Self::BadCoding { .. } => "invalid_content_encoding",
             Self::UnknownPath(_) => "unknown_path",
             Self::WrongMethod(_) => "method_not_allowed",
             Self::BadBody(PeekError::Doubled { .. }) => "doubled_member",
@@ -164,6 +180,12 @@ impl Refusal {
             Self::WrongMethod(allow) => Some(allow),
             _ => None,
         }
+    }
+
+    /// Value of `Accept-Encoding`: the codings that a request body may have (RFC 9110 section 15.5.16).
+    #[must_use]
+    pub fn accept_encoding(&self) -> Option<&'static str> {
+        matches!(self, Self::UnsupportedCoding).then_some("gzip, deflate, zstd, br")
     }
 
     /// The outcome of its usage line.

@@ -315,7 +315,8 @@ impl Relay<'_> {
             Stop::Cut => (502, "upstream_aborted", "the replica ended the stream before its end"),
             _ => return false,
         };
-        let Some(observer) = self.shown.exchange.answer.observer() else { return false };
+        let answer = &self.shown.exchange.answer;
+        let Some(observer) = answer.observer().filter(|_| !answer.is_coded()) else { return false };
         if !self.rest.is_empty() {
             return false;
         }

@@ -12,6 +12,7 @@ use crate::attempt::{self, Answered, NoAnswer, Outgoing, Shown, StoredAnswer};
 use crate::body;
 use crate::buffers::Body;
 use crate::client::Client;
+use crate::coding::{self, Codings};
 use crate::gateway::Gateway;
 use crate::local;
 use crate::record::Record;
@@ -129,6 +130,11 @@ async fn answer(
     manner: &Manner,
 ) -> Result<Ready, NoAnswer> {
     let Received { head, path, endpoint, body } = request;
+    let codings = Codings::of(&head.headers)?;
+    let body = match codings.is_empty() {
+        true => body,
+        false => coding::decode(&codings, body, gateway.plan.listen.max_body).await?,
+    };
     let resolved = resolve(&gateway.routes.load(), endpoint, &head.headers, &body, Some(record))?;
     record.route = Some(Arc::clone(&resolved.route));
     let timeouts = resolved.route.plan.timeouts;

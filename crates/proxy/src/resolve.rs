@@ -89,13 +89,6 @@ pub(crate) fn dialect_of(target: &str) -> Dialect {
 
 fn refuse_unsupported(headers: &[Header<'_>], body: &[u8]) -> Result<(), Refusal> {
     for h in headers {
-        if h.name.eq_ignore_ascii_case("content-encoding")
-            && !h.value.trim_ascii().eq_ignore_ascii_case(b"identity")
-        {
-            return Err(Refusal::Unsupported(
-                "compressed request bodies are not supported yet: send it uncompressed",
-            ));
-        }
         if h.name.eq_ignore_ascii_case("content-type")
             && h.value.trim_ascii_start().starts_with(b"multipart/")
         {

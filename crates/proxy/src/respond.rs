@@ -40,6 +40,7 @@ pub(crate) async fn refuse(
     let mut extra: smallvec::SmallVec<[(&str, &str); 2]> = smallvec::SmallVec::new();
     extra.extend(retry_after.as_deref().map(|s| ("retry-after", s)));
     extra.extend(refusal.allow().map(|s| ("allow", s)));
+    extra.extend(refusal.accept_encoding().map(|s| ("accept-encoding", s)));
     let head = head(manner, status, body.len(), &record.request_id, &extra);
     send(client, manner, head, &body, status, record, write_idle).await
 }

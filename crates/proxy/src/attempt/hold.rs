@@ -17,6 +17,7 @@ use crate::answer::{Answer, Watcher};
 use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
+use crate::coding::{Codings, DecodedCopy, Reader};
 use crate::pool::LeaseGuard;
 use crate::upstream::Upstream;
 
@@ -129,13 +130,27 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>) -> Result<Option<Opened>, Hea
 
 fn watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> Watcher {
     // Nothing of a failure is to be observed, or taken out.
-    if head.content_encoded || is_failure(head.status) {
+    if is_failure(head.status) {
         Watcher::Opaque
+    } else if head.content_encoded {
+        coded_watcher(head, event_stream, out)
     } else if event_stream {
         Watcher::Stream(Observer::new(out.endpoint.stream_kind(), out.resolved.hide_usage))
     } else {
         Watcher::Whole(Box::new(AnswerScan::new()))
     }
+}
+
+/// The usage event that the gateway asked for stays in a coded stream.
+fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> Watcher {
+    let reader = if event_stream {
+        Reader::Stream(Observer::new(out.endpoint.stream_kind(), false))
+    } else {
+        Reader::Whole(AnswerScan::new())
+    };
+    let coding = Codings::of(&head.headers).ok().and_then(|codings| codings.only());
+    let copy = coding.and_then(|coding| DecodedCopy::new(coding, reader));
+    copy.map_or(Watcher::Opaque, |copy| Watcher::Coded(Box::new(copy)))
 }
 
 fn client_framing(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> ClientFraming {
@@ -296,7 +311,7 @@ fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, seen: &[u8]) -> bool {
 fn refused_in_stream(opened: &Opened, out: &Outgoing<'_, '_>, seen: &Seen) -> Option<End> {
     let observer = opened.answer.observer()?;
     if let Some(error) = observer.error().filter(|_| observer.content_events() == 0) {
-        let answer = StoredAnswer::from_event(error, &seen.body, out.dialect);
+        let answer = StoredAnswer::from_event(error, opened.answer.opening(&seen.body), out.dialect);
         return Some(if is_failure(error.code) {
             End::Failed(AttemptFailure::ErrorEvent(error.code), Some(answer))
         } else {

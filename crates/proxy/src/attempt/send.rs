@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use sluicegate_core::AttemptFailure;
-use sluicegate_wire::{UpstreamHead, write_upstream_head};
+use sluicegate_wire::{UpstreamHead, write_decoded_upstream_head};
 
 use super::{End, Interrupt, Outgoing, interrupted};
 use crate::client::Client;
@@ -107,7 +107,8 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard) -> Vec<u8> {
         &prefixed
     };
     let mut head = Vec::with_capacity(512);
-    write_upstream_head(
+    // Whatever coding the body came in has been taken off.
+    write_decoded_upstream_head(
         &mut head,
         out.head,
         &UpstreamHead {

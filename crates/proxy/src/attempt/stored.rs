@@ -1,9 +1,16 @@
 //! A replica's error answer, kept whole until it is known whether another replica does better.
 
+use httparse::Header;
 use sluicegate_wire::{
     AnswerScan, ClientFraming, Dialect, ResponseFraming, StreamError, error_body, parse_response,
     write_client_head,
 };
+
+use crate::buffers::Body;
+use crate::coding::{self, Codings};
+
+/// Most bytes that a coded error is decoded to.
+const DECODED_MAX: usize = 256 * 1024;
 
 /// An error answer: small enough to be held, relayed byte for byte if it comes to that.
 #[derive(Debug)]
@@ -12,8 +19,9 @@ pub(crate) struct StoredAnswer {
     pub(crate) retry_after: Option<u32>,
     /// The replica's head as received; empty for an answer made from an error event.
     head: Vec<u8>,
+    /// As received, with its codings.
     body: Vec<u8>,
-    json: bool,
+    relayable: bool,
     pub(crate) error_type: Option<Box<str>>,
 }
 
@@ -22,6 +30,7 @@ impl StoredAnswer {
     pub(super) fn from_answer(head: Vec<u8>, body: Vec<u8>, whole: bool) -> Option<Self> {
         let parsed = parse_response(&head, false).ok()??;
         let (status, retry_after) = (parsed.status, parsed.retry_after);
+        let decoded = parsed.content_encoded.then(|| decoded(&parsed.headers, &body));
         let json = whole
             && parsed.headers.iter().any(|h| {
                 h.name.eq_ignore_ascii_case("content-type")
@@ -29,9 +38,11 @@ impl StoredAnswer {
             });
         drop(parsed);
         let mut scan = AnswerScan::new();
-        scan.feed(&body);
+        let text = decoded.as_deref().unwrap_or(&body);
+        scan.feed(text);
         let error_type = scan.error_type().map(Into::into);
-        Some(Self { status, retry_after, json, error_type, head, body })
+        let relayable = json && text.trim_ascii_start().starts_with(b"{");
+        Some(Self { status, retry_after, relayable, error_type, head, body })
     }
 
     /// From an error event that came first in a stream: a real answer with its code. `held` is the event as sent.
@@ -44,14 +55,14 @@ impl StoredAnswer {
             retry_after: None,
             head: Vec::new(),
             body,
-            json: true,
+            relayable: true,
             error_type: Some(error.kind.as_str().into()),
         }
     }
 
     /// It can be shown to a client as it is: JSON, and not empty.
     pub(crate) fn is_relayable(&self) -> bool {
-        self.json && self.body.trim_ascii_start().starts_with(b"{")
+        self.relayable
     }
 
     /// Body bytes.
@@ -82,6 +93,15 @@ impl StoredAnswer {
         bytes.extend_from_slice(&self.body);
         bytes
     }
+}
+
+/// A coded error as text; nothing where it cannot be decoded.
+fn decoded(headers: &[Header<'_>], body: &[u8]) -> Body {
+    let codings = Codings::of(headers).unwrap_or_default();
+    if codings.is_empty() {
+        return Body::default();
+    }
+    coding::decode_now(&codings, body, DECODED_MAX).unwrap_or_default()
 }
 
 /// The JSON of the `data:` line that holds the error.
