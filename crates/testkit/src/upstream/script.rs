@@ -11,6 +11,9 @@ pub enum Step {
     Feed(Feed),
     /// Waits until the test opens the gate.
     Wait(Gate),
+    /// Waits until the test opens the gate and reads nothing meanwhile: the peer's bytes pile up, and whether it is
+    /// still there is not noticed.
+    Deaf(Gate),
     /// Opens the gate: the script has come this far.
     Tell(Gate),
     /// Waits until the peer sends something more; it stays unread.
