@@ -6,16 +6,18 @@ mod hold;
 mod send;
 mod stored;
 
-use std::task::Context;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 
-use sluicegate_core::{AttemptFailure, Attempts, Next, Time, Verdict};
+use sluicegate_core::{AttemptFailure, Attempts, Denial, KeyIndex, Next, Time, Verdict, Waiting};
 use sluicegate_wire::{ClientFraming, Dialect, Endpoint, RequestHead};
 
 use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
-use crate::pool::{LeaseGuard, Room};
+use crate::keys::Key;
+use crate::pool::{Admitted, LeaseGuard, Place, Reserved};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
@@ -29,6 +31,9 @@ pub(crate) struct Outgoing<'a, 'h> {
     /// Normalised path and query.
     pub(crate) path: &'a str,
     pub(crate) request_id: &'a str,
+    /// The `x-ratelimit-*` fields of the answer.
+    pub(crate) rate_fields: &'a [(&'static str, String)],
+    pub(crate) key: Option<&'a Key>,
     pub(crate) body: Body,
     pub(crate) resolved: Resolved,
     pub(crate) endpoint: Endpoint,
@@ -79,7 +84,10 @@ pub(crate) enum Answered {
 
 /// Why there is no answer.
 pub(crate) enum NoAnswer {
-    ClientGone,
+    ClientGone {
+        /// It waited for a slot.
+        queued: bool,
+    },
     Refused(Refusal),
 }
 
@@ -123,6 +131,9 @@ pub(crate) async fn run(
     let mut attempts = Attempts::new();
     out.resolved.route.budget().request(clock::now());
     let result = run_attempts(client, &out, record, &mut attempts).await;
+    if attempts.is_suspect() {
+        out.resolved.route.suspect(&out.body);
+    }
     attempts.ended();
     book_due(&out, &mut attempts);
     result
@@ -137,14 +148,13 @@ async fn run_attempts(
     let route = &out.resolved.route;
     let mut last: Option<(AttemptFailure, Option<StoredAnswer>)> = None;
     loop {
-        // A replica that was full is given up only for one with room.
-        let after_429 =
-            matches!(last, Some((AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429), _)));
-        let request = out.resolved.pick_request(attempts.tried());
-        let reserved = match route.pool.pick(&request, if after_429 { Room::Needed } else { Room::Any }) {
-            Ok(reserved) => reserved,
-            Err(none) => return exhausted(last, Refusal::NoReplica(none)),
-        };
+        let reserved =
+            match reserve(client, out, record, attempts, last.as_ref().map(|(failure, _)| *failure)).await {
+                Ok(reserved) => reserved,
+                // What the last replica said is worth more than that there is no other.
+                Err(NoAnswer::Refused(refusal)) => return exhausted(last, refusal),
+                Err(gone) => return Err(gone),
+            };
         let mut lease = reserved.lease;
         attempts.started(lease.replica().id);
         record.chosen(lease.replica(), reserved.reason, reserved.spilled);
@@ -154,16 +164,16 @@ async fn run_attempts(
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
             End::Refused(answer) => return Ok(Answered::Stored(answer)),
-            End::ClientGone => return Err(NoAnswer::ClientGone),
+            End::ClientGone => return Err(NoAnswer::ClientGone { queued: false }),
             End::TimedOut { silent } => {
-                lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral });
+                lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, None);
                 return exhausted(last, Refusal::Timeout);
             }
             End::Failed(failure, answer) => (failure, answer),
         };
         let now = clock::now();
         let (verdict, next) = attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
-        lease.settle(verdict);
+        lease.settle(verdict, None);
         book_due(out, attempts);
         tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
@@ -172,6 +182,56 @@ async fn run_attempts(
             return exhausted(last, Refusal::Timeout);
         }
     }
+}
+
+/// A place at a replica, waited for where slots say so.
+async fn reserve(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+    attempts: &Attempts,
+    last: Option<AttemptFailure>,
+) -> Result<Reserved, NoAnswer> {
+    let route = &out.resolved.route;
+    let request = out.resolved.pick_request(attempts.tried());
+    if matches!(last, Some(AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429))) {
+        // A replica that was full is given up only for one with room.
+        return route.pool.pick_with_room(&request).map_err(|none| Refusal::NoReplica(none).into());
+    }
+    let waiting = Waiting {
+        key: out.key.map_or(KeyIndex(0), |key| key.index),
+        route: route.index,
+        priority: out.key.map_or(0, |key| key.plan.priority),
+        cost_tokens: out.resolved.ask.tokens,
+        limits: route.plan.queue,
+    };
+    match route.pool.admit(&request, waiting) {
+        Admitted::Reserved(reserved) => Ok(reserved),
+        Admitted::Full { retry_after } => Err(Refusal::QueueFull { retry_after }.into()),
+        Admitted::No(none) => Err(Refusal::NoReplica(none).into()),
+        Admitted::Queued(place) => {
+            let begun = clock::now();
+            let granted = wait(client, out, &place).await;
+            record.waited(clock::now().since(begun));
+            granted
+        }
+    }
+}
+
+/// Waits for a slot; the place in the queue is left on every other end.
+async fn wait(client: &mut Client, out: &Outgoing<'_, '_>, place: &Place) -> Result<Reserved, NoAnswer> {
+    client.timer.set(Some(out.deadline));
+    poll_fn(|cx| match place.poll(cx) {
+        Poll::Ready(Ok(reserved)) => Poll::Ready(Ok(reserved)),
+        Poll::Ready(Err(Denial::NoReplica(none))) => Poll::Ready(Err(Refusal::NoReplica(none).into())),
+        Poll::Ready(Err(Denial::QueueTimeout { retry_after })) => {
+            Poll::Ready(Err(Refusal::QueueTimeout { retry_after }.into()))
+        }
+        Poll::Pending if client.poll_gone(cx) => Poll::Ready(Err(NoAnswer::ClientGone { queued: true })),
+        Poll::Pending if clock::now() >= out.deadline => Poll::Ready(Err(Refusal::Timeout.into())),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Takes note of an answer that is about to be shown.

@@ -70,7 +70,7 @@ async fn read_chunked(plan: &ListenPlan, client: &mut Client, end: Time) -> Resu
                 Poll::Ready(Ok(n)) if n > 0 => {
                     Poll::Ready(take_chunks(&mut chunks, &mut buf[..n], &mut body, client, plan.max_body))
                 }
-                Poll::Ready(_) => Poll::Ready(Err(NoAnswer::ClientGone)),
+                Poll::Ready(_) => Poll::Ready(Err(NoAnswer::ClientGone { queued: false })),
                 Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(Refusal::BodyTimeout.into())),
                 Poll::Pending => Poll::Pending,
             })
@@ -103,7 +103,7 @@ fn take_chunks(
 
 fn ended(end: ClientEnd) -> NoAnswer {
     match end {
-        ClientEnd::Gone => NoAnswer::ClientGone,
+        ClientEnd::Gone => NoAnswer::ClientGone { queued: false },
         ClientEnd::Timeout => Refusal::BodyTimeout.into(),
     }
 }

@@ -147,7 +147,8 @@ impl<'a> Decoding<'a> {
         let between = || Box::new(Between { bytes: [0; BETWEEN], from: 0, to: 0, written: 0 });
         let inner = stages.next().map(|stage| (between(), stage));
         // A guess: text shrinks to a quarter or less.
-        let plain = Body::with_room(coded.len().saturating_mul(4).clamp(1024, STEP).min(max.saturating_add(1)));
+        let plain =
+            Body::with_room(coded.len().saturating_mul(4).clamp(1024, STEP).min(max.saturating_add(1)));
         Self { rest: coded, outer, inner, plain, max }
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Effect, Health, ReplicaId, Transition, Verdict};
+use sluicegate_core::{Effect, Health, ReplicaId, Transition};
 
 use crate::clock;
 use crate::gateway::Gateway;
-use crate::pool::{Control, Pool};
+use crate::pool::Pool;
 use crate::scrape;
 
 /// Runs the pools' scrapes and effects for as long as it is polled.
@@ -45,16 +45,9 @@ fn apply(gateway: &Arc<Gateway>, pool: &Arc<Pool>, effect: Effect) {
         Effect::Canary(id) => {
             tokio::spawn(scrape::canary(Arc::clone(pool), id));
         }
-        // Done where it was caused: see `Pool::with_core`.
-        Effect::AbortUnanswered(_) => {}
+        // Done where they were caused: see `Pool::with_core`.
+        Effect::AbortUnanswered(_) | Effect::Granted { .. } | Effect::Denied { .. } => {}
         Effect::Transition(transition) => log_transition(pool, &transition),
-        // Nothing is admitted to the queue yet, so nobody waits for the place.
-        Effect::Granted { picked, .. } => {
-            pool.with_core(Control::IfEffects, |core, now| {
-                core.release(now, picked.lease, Verdict::Neutral, None)
-            });
-        }
-        Effect::Denied { .. } => {}
         Effect::MetricsChanged { replica, available: true } => {
             tracing::info!(pool = %pool.name(), replica = %url(pool, replica), "metrics are there again");
         }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use httparse::Header;
-use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, Serves, Session};
+use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, RouteIndex, Serves, Session};
 use sluicegate_wire::endpoint;
 
 use crate::buffers::Body;
 use crate::coding::{self, Codings};
+use crate::keys::{Key, Keys};
 use crate::plan::{Plan, RoutePlan, RoutesPlan};
 use crate::pool::{Control, Pool, WakeEpoch};
 use crate::refusal::Refusal;
@@ -27,6 +28,7 @@ pub struct Gateway {
     pub(crate) pools: Vec<Arc<Pool>>,
     pub(crate) routes: ArcSwap<Routes>,
     pub(crate) sink: Arc<dyn UsageSink>,
+    pub(crate) keys: Keys,
     pub(crate) counters: Counters,
     /// The longest time limit of any route: until its route is known, a request has that long.
     pub(crate) longest_total: Duration,
@@ -110,9 +112,13 @@ impl Gateway {
             RoutesPlan::AskEngines(_) => Vec::new(),
             RoutesPlan::Fixed(routes) => routes
                 .iter()
-                .filter_map(|r| Some(Route::new(r.clone(), Arc::clone(pools.get(r.pool)?), None)))
+                .zip(0..)
+                .filter_map(|(r, i)| {
+                    Some(Route::new(r.clone(), Arc::clone(pools.get(r.pool)?), None, RouteIndex(i)))
+                })
                 .collect(),
         };
+        let keys = Keys::new(&plan.keys);
         let totals = match &plan.routes {
             RoutesPlan::AskEngines(route) => std::slice::from_ref(&**route),
             RoutesPlan::Fixed(routes) => routes,
@@ -123,6 +129,7 @@ impl Gateway {
             pools,
             routes: ArcSwap::from_pointee(Routes::new(routes, None)),
             sink,
+            keys,
             counters: Counters::default(),
             longest_total,
             draining: AtomicBool::new(false),
@@ -135,6 +142,12 @@ impl Gateway {
     #[must_use]
     pub fn pools(&self) -> &[Arc<Pool>] {
         &self.pools
+    }
+
+    /// The keys of the configuration, in its order; none where the gateway is open.
+    #[must_use]
+    pub fn keys(&self) -> &[Arc<Key>] {
+        self.keys.all()
     }
 
     /// Public model names now routed, sorted: configured, or learned from the engines.
@@ -185,7 +198,7 @@ impl Gateway {
             false => coding::decode_now(&codings, body, self.plan.listen.max_body)?,
         };
         let body = if codings.is_empty() { body } else { &decoded };
-        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, None)?;
+        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, None, None)?;
         let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
         Ok(Explained {
             route: resolved.route.plan.model.clone(),
@@ -242,7 +255,7 @@ impl Learned {
     fn routes(&self, old: &Routes, template: &RoutePlan, pool: &Arc<Pool>) -> Routes {
         let made = |name: &str, id| {
             let plan = RoutePlan { model: name.into(), ..template.clone() };
-            Route::new(plan, Arc::clone(pool), Some(id))
+            Route::new(plan, Arc::clone(pool), Some(id), RouteIndex(id.0))
         };
         let known = |models: &Models| match models {
             Models::Named(names) => names.clone(),

@@ -11,6 +11,7 @@ mod coding;
 mod connection;
 mod control;
 mod gateway;
+mod keys;
 mod local;
 pub mod plan;
 mod pool;
@@ -31,6 +32,7 @@ mod upstream;
 pub mod usage;
 
 pub use gateway::{Explained, Gateway, Gauges};
+pub use keys::Key;
 pub use plan::Plan;
 pub use pool::Pool;
 pub use refusal::Refusal;

@@ -6,26 +6,35 @@ use serde_json::{Value, json};
 use sluicegate_wire::model_id;
 
 use crate::gateway::Gateway;
+use crate::keys::Key;
 use crate::pool::Replica;
 use crate::refusal::Refusal;
 use crate::route::Route;
 
-/// `GET /v1/models`.
-pub(crate) fn models(gateway: &Gateway) -> Vec<u8> {
+/// `GET /v1/models`: what this key may use.
+pub(crate) fn models(gateway: &Gateway, key: Option<&Key>) -> Vec<u8> {
     let routes = gateway.routes.load();
-    let data: Vec<Value> =
-        routes.models().iter().filter_map(|name| Some(view(routes.get(name)?, name))).collect();
+    let data: Vec<Value> = routes
+        .models()
+        .iter()
+        .filter(|name| may_use(key, name))
+        .filter_map(|name| Some(view(routes.get(name)?, name)))
+        .collect();
     json!({ "object": "list", "data": data }).to_string().into_bytes()
 }
 
 /// `GET /v1/models/{id}`.
-pub(crate) fn model(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn model(gateway: &Gateway, key: Option<&Key>, path: &str) -> Result<Vec<u8>, Refusal> {
     let name = model_id(path).unwrap_or_default();
     let routes = gateway.routes.load();
-    match routes.get(&name) {
+    match routes.get(&name).filter(|route| may_use(key, &route.plan.model)) {
         Some(route) => Ok(view(route, &name).to_string().into_bytes()),
         None => Err(Refusal::UnknownModel { asked: name.chars().take(100).collect(), hint: Box::default() }),
     }
+}
+
+fn may_use(key: Option<&Key>, model: &str) -> bool {
+    key.is_none_or(|key| key.may_use(model))
 }
 
 fn view(route: &Route, name: &str) -> Value {

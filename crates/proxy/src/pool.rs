@@ -1,26 +1,27 @@
-//! A pool as threads share it: the decision core behind one short mutex, and per replica what the relay path reads
-//! and writes without it.
+//! A pool as threads share it: the decision core behind one short mutex.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+mod lease;
+mod replica;
+mod waiting;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use sluicegate_core::{
-    Effect, Explanation, Lease, NoReplica, Origin, PickRequest, PoolSnapshot, Reason, ReplicaId, ReplicaSpec,
-    Serves, Time, Verdict,
+    Admission, Effect, Explanation, NoReplica, Origin, PickRequest, Picked, PoolSnapshot, QueueSnapshot,
+    Reason, ReplicaId, ReplicaSpec, Serves, Ticket, Time, Verdict, Waiting,
 };
-use sluicegate_wire::Endpoint;
 use tokio::sync::Notify;
 
 use crate::clock;
-use crate::plan::{PoolPlan, ReplicaUrl};
+use crate::plan::{PoolPlan, Slots};
 
-/// Stream bytes are noted at most this often per replica: the health rules think in seconds, and a store per chunk
-/// from every thread would make its cache line travel.
-const LAST_BYTE_STEP_NANOS: u64 = 100_000_000;
-
-static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+pub(crate) use lease::LeaseGuard;
+pub(crate) use replica::{Replica, ServedModel};
+pub(crate) use waiting::Place;
+use waiting::Seat;
 
 /// One pool of replicas.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Pool {
     replicas: Vec<Arc<Replica>>,
     /// Effects for the control thread, in the order in which things happened.
     effects: Mutex<Vec<Effect>>,
+    /// Requests that wait for a slot. Locked under the core's lock, or alone.
+    seats: Mutex<HashMap<Ticket, Arc<Seat>>>,
     /// Told when there are effects, or when the core may want to be ticked earlier than it said.
     pub(crate) changed: Notify,
     /// Raised when waiting connections must look around.
@@ -51,35 +54,6 @@ impl WakeEpoch {
     }
 }
 
-/// One replica as the data plane sees it.
-#[derive(Debug)]
-pub(crate) struct Replica {
-    pub(crate) id: ReplicaId,
-    pub(crate) url: ReplicaUrl,
-    /// Index that is unique in the process: the place of its idle connections on each thread.
-    pub(crate) slot: usize,
-    /// Resolved by the control thread; None until a name was resolved for the first time.
-    address: ArcSwapOption<SocketAddr>,
-    /// When stream bytes last came from it, in nanoseconds of [`Time`]; 0 for never.
-    last_byte: AtomicU64,
-    /// Raised when its requests without a first byte are to be sent elsewhere.
-    abort_epoch: AtomicU64,
-    /// What the engine last said it serves.
-    pub(crate) models: ArcSwap<Vec<ServedModel>>,
-    /// A call that it has answered well: what a canary asks for.
-    pub(crate) proven: ArcSwapOption<(Endpoint, Arc<str>)>,
-    /// Good scrapes in a row since its models were last asked for in vain.
-    pub(crate) good_scrapes: AtomicU64,
-}
-
-/// A model as its engine tells of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServedModel {
-    pub(crate) name: Arc<str>,
-    /// Context length in tokens, where the engine tells it.
-    pub(crate) context: Option<u64>,
-}
-
 impl Pool {
     /// Builds the pool with every replica of `plan` known at start-up.
     pub(crate) fn new(plan: &PoolPlan, serves: &Serves, seed: u64, wake: Arc<WakeEpoch>) -> Arc<Self> {
@@ -91,8 +65,11 @@ impl Pool {
                 ReplicaSpec {
                     name: url.text.to_string(),
                     origin: Origin::Startup,
-                    scraped: true,
-                    slots: None,
+                    scraped: !plan.hosted,
+                    slots: match plan.slots {
+                        Slots::Fixed(n) => Some(n),
+                        Slots::Unknown | Slots::Ask => None,
+                    },
                     serves: serves.clone(),
                 },
             );
@@ -104,6 +81,7 @@ impl Pool {
             core: Mutex::new(core),
             replicas,
             effects: Mutex::default(),
+            seats: Mutex::default(),
             changed: Notify::new(),
             wake,
         })
@@ -143,23 +121,50 @@ impl Pool {
         self.replicas.get(id.0 as usize)
     }
 
-    /// Chooses and reserves in one critical section.
-    pub(crate) fn pick(
-        self: &Arc<Self>,
-        request: &PickRequest<'_>,
-        room: Room,
-    ) -> Result<Reserved, NoReplica> {
-        self.with_core(Control::IfEffects, |core, now| {
-            let picked = match room {
-                Room::Any => core.pick(now, request)?,
-                Room::Needed => core.pick_with_room(now, request)?,
-            };
-            let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
-            // Read under the lock: an abort that comes after this pick raises it after this.
-            let epoch = replica.abort_epoch();
-            let lease = LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(picked.lease) };
-            Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
-        })
+    /// Chooses and reserves in one critical section, or has the request wait for a slot.
+    pub(crate) fn admit(self: &Arc<Self>, request: &PickRequest<'_>, waiting: Waiting) -> Admitted {
+        let admitted =
+            self.with_core(Control::IfEffects, |core, now| match core.admit(now, request, waiting) {
+                Admission::Picked(picked) => {
+                    self.reserved(picked).map_or_else(Admitted::No, Admitted::Reserved)
+                }
+                Admission::Queued(ticket) => {
+                    // Before anything else can happen to the pool: a grant must find its seat.
+                    let seat = Arc::new(Seat::default());
+                    self.seats().insert(ticket, Arc::clone(&seat));
+                    Admitted::Queued(Place::new(Arc::clone(self), ticket, seat))
+                }
+                Admission::Full { retry_after } => Admitted::Full { retry_after },
+                Admission::No(none) => Admitted::No(none),
+            });
+        if matches!(admitted, Admitted::Queued(_)) {
+            // Its longest wait is a deadline of the core's.
+            self.changed.notify_one();
+        }
+        admitted
+    }
+
+    /// Chooses and reserves only where nothing has to wait.
+    pub(crate) fn pick_with_room(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
+        self.with_core(Control::IfEffects, |core, now| self.reserved(core.pick_with_room(now, request)?))
+    }
+
+    /// To be called under the core's lock: an abort that comes after the pick raises the epoch after this read.
+    fn reserved(self: &Arc<Self>, picked: Picked) -> Result<Reserved, NoReplica> {
+        let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
+        let epoch = replica.abort_epoch();
+        let lease = LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(picked.lease) };
+        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+    }
+
+    /// The queue's numbers, now.
+    #[must_use]
+    pub fn queue(&self) -> QueueSnapshot {
+        self.lock().queue(clock::now())
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<Ticket, Arc<Seat>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn explain(&self, request: &PickRequest<'_>) -> Explanation {
@@ -211,8 +216,25 @@ impl Pool {
             match effect {
                 Effect::AbortUnanswered(id) => {
                     if let Some(replica) = self.replica(id) {
-                        replica.abort_epoch.fetch_add(1, Ordering::Release);
+                        replica.abort_unanswered();
                         self.wake.raise();
+                    }
+                }
+                Effect::Granted { ticket, picked } => {
+                    let epoch = self.replica(picked.replica).map_or(0, |r| r.abort_epoch());
+                    let seat = self.seats().remove(&ticket);
+                    let refused = match seat {
+                        Some(seat) => seat.grant(picked, epoch),
+                        None => Some(picked),
+                    };
+                    if let Some(picked) = refused {
+                        // Its client has left: the place goes to the next.
+                        core.release(clock::now(), picked.lease, Verdict::Neutral, None);
+                    }
+                }
+                Effect::Denied { ticket, why } => {
+                    if let Some(seat) = self.seats().remove(&ticket) {
+                        seat.deny(why);
                     }
                 }
                 other => effects.push(other),
@@ -227,54 +249,6 @@ impl Pool {
     }
 }
 
-impl Replica {
-    fn new(id: ReplicaId, url: &ReplicaUrl) -> Self {
-        let literal = url.host.parse::<IpAddr>().ok().map(|ip| Arc::new(SocketAddr::new(ip, url.port)));
-        Self {
-            id,
-            url: url.clone(),
-            slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
-            address: ArcSwapOption::new(literal),
-            last_byte: AtomicU64::new(0),
-            abort_epoch: AtomicU64::new(0),
-            models: ArcSwap::default(),
-            proven: ArcSwapOption::empty(),
-            good_scrapes: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.address.load().as_deref().copied()
-    }
-
-    pub(crate) fn set_address(&self, address: SocketAddr) {
-        self.address.store(Some(Arc::new(address)));
-    }
-
-    /// Notes that stream bytes came at `now`.
-    pub(crate) fn note_byte(&self, now: Time) {
-        let nanos = now.as_nanos();
-        if nanos.saturating_sub(self.last_byte.load(Ordering::Relaxed)) >= LAST_BYTE_STEP_NANOS {
-            self.last_byte.store(nanos, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes a call that was answered well.
-    pub(crate) fn note_proven(&self, endpoint: Endpoint, model: &str) {
-        if self.proven.load().as_deref().is_none_or(|(e, m)| *e != endpoint || **m != *model) {
-            self.proven.store(Some(Arc::new((endpoint, model.into()))));
-        }
-    }
-
-    pub(crate) fn last_byte(&self) -> Option<Time> {
-        Some(self.last_byte.load(Ordering::Relaxed)).filter(|&n| n > 0).map(Time::from_nanos)
-    }
-
-    fn abort_epoch(&self) -> u64 {
-        self.abort_epoch.load(Ordering::Acquire)
-    }
-}
-
 /// When the control thread has to look at the core again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
@@ -284,11 +258,13 @@ pub(crate) enum Control {
     Always,
 }
 
-/// Whether a replica that makes the request wait will do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    Any,
-    Needed,
+/// What becomes of a request that asks for a place.
+#[derive(Debug)]
+pub(crate) enum Admitted {
+    Reserved(Reserved),
+    Queued(Place),
+    Full { retry_after: Duration },
+    No(NoReplica),
 }
 
 /// A choice that has been made and reserved.
@@ -297,49 +273,4 @@ pub(crate) struct Reserved {
     pub(crate) lease: LeaseGuard,
     pub(crate) reason: Reason,
     pub(crate) spilled: bool,
-}
-
-/// A lease that is given back on every path: with a verdict through [`Self::settle`], without one on drop.
-#[derive(Debug)]
-pub(crate) struct LeaseGuard {
-    pool: Arc<Pool>,
-    replica: Arc<Replica>,
-    /// The replica's abort epoch at the pick.
-    epoch: u64,
-    lease: Option<Lease>,
-}
-
-impl LeaseGuard {
-    pub(crate) fn replica(&self) -> &Arc<Replica> {
-        &self.replica
-    }
-
-    /// The replica was declared dead since the pick.
-    pub(crate) fn replica_died(&self) -> bool {
-        self.replica.abort_epoch() != self.epoch
-    }
-
-    /// The first answer byte is on its way to the client.
-    pub(crate) fn answered(&self) {
-        if let Some(lease) = &self.lease {
-            self.pool.with_core(Control::IfEffects, |core, now| core.answered(now, lease));
-        }
-    }
-
-    /// Gives the lease back. False: it was given back before, and this verdict is not booked.
-    pub(crate) fn settle(&mut self, verdict: Verdict) -> bool {
-        let Some(lease) = self.lease.take() else { return false };
-        let last_byte = self.replica.last_byte();
-        // Anything bad may bring the next scrape forward.
-        let good = matches!(verdict, Verdict::Success | Verdict::Neutral);
-        let control = if good { Control::IfEffects } else { Control::Always };
-        self.pool.with_core(control, |core, now| core.release(now, lease, verdict, last_byte));
-        true
-    }
-}
-
-impl Drop for LeaseGuard {
-    fn drop(&mut self) {
-        self.settle(Verdict::Neutral);
-    }
 }

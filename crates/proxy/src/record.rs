@@ -7,11 +7,12 @@ use std::time::SystemTime;
 
 use std::time::Duration;
 
-use sluicegate_core::{Reason, Time};
+use sluicegate_core::{Micros, Price, Reason, Spent, Time};
 use sluicegate_wire::{Endpoint, Usage};
 
 use crate::clock;
 use crate::gateway::Gateway;
+use crate::keys::{Key, KeyHold};
 use crate::pool::Replica;
 use crate::route::Route;
 use crate::usage::{Outcome, UsageLine, UsageSource};
@@ -25,6 +26,10 @@ pub(crate) struct Record {
     pub(crate) start: Time,
     wall: SystemTime,
     pub(crate) request_id: Box<str>,
+    pub(crate) key: Option<Arc<Key>>,
+    hold: Option<KeyHold>,
+    /// The `x-ratelimit-*` fields of the answer.
+    pub(crate) rate_fields: Vec<(&'static str, String)>,
     asked: Option<Box<str>>,
     pub(crate) route: Option<Arc<Route>>,
     replica: Option<Arc<Replica>>,
@@ -36,6 +41,7 @@ pub(crate) struct Record {
     reason: Option<Reason>,
     spilled: bool,
     pub(crate) attempts: u32,
+    queued: Option<Duration>,
     pub(crate) connect: Option<Duration>,
     /// When the request was complete: the TTFT clock starts.
     complete: Time,
@@ -45,6 +51,7 @@ pub(crate) struct Record {
     text_bytes: u64,
     media_parts: u32,
     usage: Option<Usage>,
+    cost: Micros,
     source: UsageSource,
     finish_reason: Option<Box<str>>,
     pub(crate) events: Option<u64>,
@@ -59,6 +66,9 @@ impl Record {
             start,
             wall: clock::wall(),
             request_id: Box::default(),
+            key: None,
+            hold: None,
+            rate_fields: Vec::new(),
             asked: None,
             route: None,
             replica: None,
@@ -71,6 +81,7 @@ impl Record {
             reason: None,
             spilled: false,
             attempts: 0,
+            queued: None,
             connect: None,
             complete: start,
             first_content: None,
@@ -79,6 +90,7 @@ impl Record {
             text_bytes: 0,
             media_parts: 0,
             usage: None,
+            cost: Micros::default(),
             source: UsageSource::None,
             finish_reason: None,
             events: None,
@@ -121,27 +133,48 @@ impl Record {
         self.finish_reason = reason.map(Into::into);
     }
 
-    /// Counts the engine reported, or an estimate from `content_events` of an answer that broke off.
-    pub(crate) fn tokens(&mut self, reported: Option<Usage>, content_events: u64) {
-        if let Some(usage) = reported {
-            self.usage = Some(usage);
-            self.source = UsageSource::Engine;
-            if let Some(route) = &self.route
-                && self.media_parts == 0
-            {
+    /// The key's limits have let the request pass.
+    pub(crate) fn reserved(&mut self, hold: KeyHold) {
+        self.hold = Some(hold);
+    }
+
+    /// It waited for a slot.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.queued = Some(self.queued.unwrap_or_default() + time);
+    }
+
+    /// Counts the engine reported, else an estimate of the prompt and `generated` tokens; None: nothing is known, and
+    /// nothing was used. The key's reservation is settled with it.
+    pub(crate) fn tokens(&mut self, reported: Option<Usage>, generated: Option<u64>) {
+        let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
+        let estimate = |completion_tokens| Usage {
+            prompt_tokens: prompt,
+            cached_tokens: None,
+            completion_tokens,
+            reasoning_tokens: None,
+        };
+        self.usage = reported.or(generated.map(estimate));
+        self.source = match (reported, generated) {
+            (Some(_), _) => UsageSource::Engine,
+            (None, Some(_)) => UsageSource::Estimated,
+            (None, None) => UsageSource::None,
+        };
+        if let (Some(route), Some(usage)) = (&self.route, self.usage) {
+            let cached = usage.cached_tokens.unwrap_or(0).min(usage.prompt_tokens);
+            self.cost = route.plan.price.cost(usage.prompt_tokens, cached, usage.completion_tokens);
+            if reported.is_some() && self.media_parts == 0 {
                 route.learn(self.text_bytes, usage.prompt_tokens);
             }
-        } else if self.stream && content_events > 0 {
-            let prompt =
-                self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
-            self.usage = Some(Usage {
-                prompt_tokens: prompt,
-                cached_tokens: None,
-                completion_tokens: content_events,
-                reasoning_tokens: None,
-            });
-            self.source = UsageSource::Estimated;
         }
+        let spent = Spent { tokens: self.used(), cost: self.cost };
+        if let Some(hold) = &mut self.hold {
+            hold.settle(spent);
+        }
+    }
+
+    /// Tokens used, as far as known.
+    pub(crate) fn used(&self) -> u64 {
+        self.usage.map_or(0, |u| u.prompt_tokens.saturating_add(u.completion_tokens))
     }
 
     pub(crate) fn ended(&mut self, outcome: Outcome, error_type: Option<Cow<'static, str>>) {
@@ -163,10 +196,10 @@ impl Drop for Record {
         let upstream_model = route.and_then(|r| r.plan.upstream_model.as_deref().or(self.asked.as_deref()));
         self.gateway.sink.write(&UsageLine {
             request_id: &self.request_id,
-            key: None,
-            project: None,
-            queued: None,
-            cost: None,
+            key: self.key.as_deref().map(|k| &*k.plan.name),
+            project: self.key.as_deref().and_then(|k| k.plan.project.as_deref()),
+            queued: self.queued,
+            cost: route.filter(|r| r.plan.price != Price::default()).map(|_| self.cost),
             time: self.wall,
             model: self.asked.as_deref(),
             route: route.map(|r| &*r.plan.model),

@@ -1,6 +1,8 @@
 //! The one failure vocabulary of the data plane: what a client is told when the gateway itself answers.
 
-use sluicegate_core::NoReplica;
+use std::time::Duration;
+
+use sluicegate_core::{LimitRefusal, NoReplica};
 use sluicegate_wire::{HeadError, PathError, PeekError};
 
 use crate::usage::Outcome;
@@ -49,6 +51,33 @@ pub enum Refusal {
     /// The body could not be read as far as the gateway has to.
     #[error("{0}")]
     BadBody(PeekError),
+    /// No key was sent.
+    #[error("this gateway needs an API key: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`")]
+    NoKey,
+    /// The key is not known.
+    #[error("the API key is not known")]
+    BadKey,
+    /// A limit of the key refuses.
+    #[error("{0}")]
+    Limit(LimitRefusal),
+    /// As many requests wait for a slot as may.
+    #[error("too many requests wait for this model already")]
+    QueueFull {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// It has waited for a slot for as long as its route lets it.
+    #[error("no slot came free in time (queue.max_wait)")]
+    QueueTimeout {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// An identical request failed two replicas alike.
+    #[error("an identical request has just failed two replicas alike: it is refused for now")]
+    SuspectedPoison {
+        /// For how long.
+        left: Duration,
+    },
     /// `model` is missing, blank or not a string.
     #[error("`model` {0}")]
     BadModel(&'static str),
@@ -113,6 +142,11 @@ impl Refusal {
             Self::Unsupported(_) | Self::UnsupportedCoding => 415,
             Self::UnknownPath(_) | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
             Self::WrongMethod(_) => 405,
+            Self::NoKey | Self::BadKey => 401,
+            Self::Limit(LimitRefusal::Exhausted { .. }) | Self::QueueFull { .. } => 429,
+            Self::Limit(LimitRefusal::TooLarge { .. }) => 400,
+            Self::QueueTimeout { .. } => 503,
+            Self::SuspectedPoison { .. } => 422,
             Self::BadBody(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
             Self::NoReplica(_) | Self::Unreachable => 503,
             Self::Upstream(_) => 502,
@@ -137,6 +171,13 @@ impl Refusal {
             Self::WrongMethod(_) => "method_not_allowed",
             Self::BadBody(PeekError::Doubled { .. }) => "doubled_member",
             Self::BadBody(_) => "invalid_json",
+            Self::NoKey => "missing_api_key",
+            Self::BadKey => "invalid_api_key",
+            Self::Limit(LimitRefusal::Exhausted { .. }) => "key_limit",
+            Self::Limit(LimitRefusal::TooLarge { .. }) => "key_limit_too_small",
+            Self::QueueFull { .. } => "queue_full",
+            Self::QueueTimeout { .. } => "queue_timeout",
+            Self::SuspectedPoison { .. } => "suspected_poison",
             Self::BadModel(_) => "invalid_model",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownResponse => "response_not_found",
@@ -168,9 +209,19 @@ impl Refusal {
         match self {
             Self::NoReplica(_) | Self::Unreachable => Some(3),
             Self::Upstream(_) => Some(1),
+            Self::Limit(LimitRefusal::Exhausted { retry_after, .. })
+            | Self::QueueFull { retry_after }
+            | Self::QueueTimeout { retry_after }
+            | Self::SuspectedPoison { left: retry_after } => Some(whole_seconds(*retry_after)),
             Self::UpstreamStatus { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+
+    /// Value of `WWW-Authenticate`.
+    #[must_use]
+    pub fn authenticate(&self) -> Option<&'static str> {
+        matches!(self, Self::NoKey | Self::BadKey).then_some("Bearer")
     }
 
     /// Value of `Allow`.
@@ -195,9 +246,18 @@ impl Refusal {
             Self::NoReplica(_) | Self::Unreachable => Outcome::NoReplica,
             Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
             Self::Timeout => Outcome::TimeoutTotal,
+            Self::NoKey | Self::BadKey => Outcome::RejectedAuth,
+            Self::Limit(_) => Outcome::RejectedLimit,
+            Self::QueueFull { .. } | Self::QueueTimeout { .. } => Outcome::RejectedQueue,
+            Self::SuspectedPoison { .. } => Outcome::RejectedPoison,
             _ => Outcome::ClientError,
         }
     }
+}
+
+/// `Retry-After` counts whole seconds: at least one, and never too early.
+fn whole_seconds(left: Duration) -> u32 {
+    u32::try_from(left.as_millis().div_ceil(1_000).max(1)).unwrap_or(u32::MAX)
 }
 
 fn no_replica(why: NoReplica) -> &'static str {

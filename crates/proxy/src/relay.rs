@@ -16,7 +16,11 @@ use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
 use crate::record::Record;
+use crate::resolve::generates;
 use crate::usage::Outcome;
+
+/// For answers whose engine counts nothing: bytes of an answer per generated token, roughly.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// Time limits of one relay.
 #[derive(Debug, Clone, Copy)]
@@ -258,7 +262,9 @@ impl Relay<'_> {
             None => (Verdict::Success, Outcome::Ok, None),
         };
         self.record.ended(outcome, error_type);
-        self.shown.lease.settle(verdict);
+        self.count(true);
+        self.shown.lease.settle(verdict, Some(self.record.used()));
+        let exchange = &mut self.shown.exchange;
         if let Some(upstream) = exchange.upstream.take().filter(|_| exchange.reusable) {
             upstream.keep(self.shown.lease.replica().slot, clock::now());
         }
@@ -286,10 +292,6 @@ impl Relay<'_> {
             Stop::Silence => self.broke_off(Verdict::Neutral, Outcome::TimeoutSilence, "timeout_silence"),
             Stop::Total => self.broke_off(Verdict::Neutral, Outcome::TimeoutTotal, "timeout_total"),
         }
-        let answer = &self.shown.exchange.answer;
-        self.record.finished(answer.finish_reason());
-        self.record.events = answer.observer().map(|o| o.events());
-        self.record.tokens(answer.usage(), answer.observer().map_or(0, |o| o.content_events()));
         if stop == Stop::Done {
             return self.shown.exchange.framing != ClientFraming::Close;
         }
@@ -301,7 +303,25 @@ impl Relay<'_> {
 
     fn broke_off(&mut self, verdict: Verdict, outcome: Outcome, why: &'static str) {
         self.record.ended(outcome, Some(Cow::Borrowed(why)));
-        self.shown.lease.settle(verdict);
+        self.count(false);
+        self.shown.lease.settle(verdict, Some(self.record.used()));
+    }
+
+    /// Writes down what was generated and settles the key with it: the engine's own counts, else an estimate.
+    fn count(&mut self, whole: bool) {
+        let exchange = &self.shown.exchange;
+        let answer = &exchange.answer;
+        self.record.finished(answer.finish_reason());
+        self.record.events = answer.observer().map(|o| o.events());
+        let generated = match answer.observer() {
+            Some(observer) => Some(observer.content_events()),
+            None if exchange.status >= 400 => None,
+            None if generates(exchange.endpoint) => Some(self.record.bytes_out / BYTES_PER_TOKEN),
+            // An embedding and the like uses its prompt; a tokenizer nothing.
+            None if reaches_the_engine(exchange.endpoint) || !whole => Some(0),
+            None => None,
+        };
+        self.record.tokens(answer.usage(), generated);
     }
 
     /// Tells an event stream's client that the stream broke off: an error event before the abnormal end. False where

@@ -64,8 +64,12 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
         Err(NoAnswer::Refused(refusal)) => {
             respond::refuse(client, &manner, &refusal, &mut record, write_idle).await
         }
-        Err(NoAnswer::ClientGone) => {
-            record.ended(Outcome::ClientGone, Some(Cow::Borrowed("client_gone")));
+        Err(NoAnswer::ClientGone { queued }) => {
+            let outcome = if queued { Outcome::ClientGoneQueued } else { Outcome::ClientGone };
+            record.ended(outcome, Some(Cow::Borrowed("client_gone")));
+            // A replica may have worked on the prompt: never silently nothing.
+            let worked = record.attempts > 0 && !queued;
+            record.tokens(None, worked.then_some(0));
             false
         }
     };
@@ -101,12 +105,17 @@ async fn until_answer(
     };
     record.endpoint = Some(endpoint);
     manner.dialect = endpoint.dialect();
+    record.key = gateway.keys.authenticate(&head.headers)?;
     let body = body::read(&gateway.plan.listen, client, &head, record.start + gateway.longest_total).await?;
     record.body_read(body.len());
     manner.keep_alive = keep_alive;
     match endpoint {
-        Endpoint::Models => return Ok(Ready::Local(local::models(gateway))),
-        Endpoint::Model => return local::model(gateway, &path).map(Ready::Local).map_err(NoAnswer::Refused),
+        Endpoint::Models => return Ok(Ready::Local(local::models(gateway, record.key.as_deref()))),
+        Endpoint::Model => {
+            return local::model(gateway, record.key.as_deref(), &path)
+                .map(Ready::Local)
+                .map_err(NoAnswer::Refused);
+        }
         Endpoint::ResponseById | Endpoint::ResponseCancel => return refused(Refusal::UnknownResponse),
         _ => {}
     }
@@ -135,8 +144,18 @@ async fn answer(
         true => body,
         false => coding::decode(&codings, body, gateway.plan.listen.max_body).await?,
     };
-    let resolved = resolve(&gateway.routes.load(), endpoint, &head.headers, &body, Some(record))?;
+    let key = record.key.clone();
+    let resolved =
+        resolve(&gateway.routes.load(), endpoint, &head.headers, &body, key.as_deref(), Some(record))?;
     record.route = Some(Arc::clone(&resolved.route));
+    if let Some(left) = resolved.route.suspects(&body) {
+        return refused(Refusal::SuspectedPoison { left });
+    }
+    if let Some(key) = &key {
+        let reserved = key.reserve(resolved.ask);
+        record.rate_fields = key.rate_fields();
+        record.reserved(reserved.map_err(Refusal::Limit)?);
+    }
     let timeouts = resolved.route.plan.timeouts;
     let limits = relay::Limits {
         deadline: record.start + timeouts.total,
@@ -144,10 +163,13 @@ async fn answer(
         write_idle: gateway.plan.listen.write_idle_timeout,
     };
     let request_id = record.request_id.clone();
+    let rate_fields = std::mem::take(&mut record.rate_fields);
     let out = Outgoing {
         head,
         path,
         request_id: &request_id,
+        rate_fields: &rate_fields,
+        key: key.as_deref(),
         body,
         resolved,
         endpoint,

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use httparse::Header;
-use sluicegate_core::{PickRequest, ReplicaId, Session, Weight};
+use sluicegate_core::{Ask, PickRequest, ReplicaId, Session, Weight};
 use sluicegate_wire::{
     Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, peek, prefix_key,
     session_key, unescape,
 };
 
+use crate::keys::Key;
 use crate::plan::SessionSource;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route::{Route, Routes};
 
+/// Output tokens that are reserved for a request that states no maximum.
+const OUTPUT_TOKENS: u64 = 1024;
 /// Longest list of models in a refusal.
 const HINT_MODELS: usize = 10;
 /// Longest unknown model name that is repeated to the client.
@@ -28,7 +31,10 @@ pub(crate) struct Resolved {
     pub(crate) edits: Edits,
     /// The usage-only event that will come was asked for by the gateway, not by the client.
     pub(crate) hide_usage: bool,
+    /// Estimated prompt tokens.
     pub(crate) tokens: u64,
+    /// What it reserves of its key's limits.
+    pub(crate) ask: Ask,
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
 }
@@ -51,6 +57,7 @@ pub(crate) fn resolve(
     endpoint: Endpoint,
     headers: &[Header<'_>],
     body: &[u8],
+    key: Option<&Key>,
     record: Option<&mut Record>,
 ) -> Result<Resolved, Refusal> {
     refuse_unsupported(headers, body)?;
@@ -62,9 +69,12 @@ pub(crate) fn resolve(
         record.stream = peek.stream;
         record.prompt(peek.text_bytes, peek.media_parts);
     }
-    let Some(route) = routes.get(&model) else {
-        return Err(unknown_model(routes, &model));
+    let allowed = |route: &&Arc<Route>| key.is_none_or(|key| key.may_use(&route.plan.model));
+    let Some(route) = routes.get(&model).filter(allowed) else {
+        return Err(unknown_model(routes, &model, key));
     };
+    let salt = route.salt ^ key.map_or(0, |key| key.salt);
+    let tokens = route.prompt_tokens(peek.text_bytes, peek.media_parts);
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
     let inject = peek.stream
         && !asks
@@ -75,9 +85,10 @@ pub(crate) fn resolve(
         edits: Edits::new(&peek, renamed, inject),
         upstream_model: renamed.map_or_else(|| model.as_str().into(), Into::into),
         hide_usage: inject,
-        tokens: route.prompt_tokens(peek.text_bytes, peek.media_parts),
-        session: session(routes, route, headers, body, &peek),
-        prefix: prefix_key(body, &peek, route.plan.prefix_chars, route.salt),
+        tokens,
+        ask: ask(route, endpoint, tokens, &peek),
+        session: session(routes, route, salt, headers, body, &peek),
+        prefix: prefix_key(body, &peek, route.plan.prefix_chars, salt),
         route: Arc::clone(route),
     })
 }
@@ -116,24 +127,42 @@ fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
     Ok(name)
 }
 
-fn unknown_model(routes: &Routes, asked: &str) -> Refusal {
-    let models = routes.models();
+fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
+    let may_use = |model: &&Arc<str>| key.is_none_or(|key| key.may_use(model));
+    let models: Vec<_> = routes.models().iter().filter(may_use).collect();
     if routes.is_empty() {
         return Refusal::NoReplica(sluicegate_core::NoReplica::NotReady);
     }
     let mut hint = format!(
         " (available: {}",
-        models.iter().take(HINT_MODELS).map(|m| &**m).collect::<Vec<_>>().join(", ")
+        models.iter().take(HINT_MODELS).map(|m| &***m).collect::<Vec<_>>().join(", ")
     );
     hint.push_str(if models.len() > HINT_MODELS { ", ...)" } else { ")" });
     let asked: String = asked.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
     Refusal::UnknownModel { asked: asked.into(), hint: hint.into() }
 }
 
+/// The estimate that token and money limits reserve: the prompt, and as much output as the request lets there be.
+fn ask(route: &Route, endpoint: Endpoint, prompt: u64, peek: &Peek) -> Ask {
+    let output = if generates(endpoint) {
+        peek.n.unwrap_or(1).max(1).saturating_mul(peek.max_tokens.unwrap_or(OUTPUT_TOKENS))
+    } else {
+        0
+    };
+    Ask { tokens: prompt.saturating_add(output), cost: route.plan.price.cost(prompt, 0, output) }
+}
+
+/// Whether answers of this endpoint are generated token by token.
+pub(crate) fn generates(endpoint: Endpoint) -> bool {
+    use Endpoint::{ChatCompletions, Completions, Messages, Responses};
+    matches!(endpoint, ChatCompletions | Completions | Messages | Responses)
+}
+
 /// The first source of the route's chain that gives a key.
 fn session(
     routes: &Routes,
     route: &Route,
+    salt: u64,
     headers: &[Header<'_>],
     body: &[u8],
     peek: &Peek,
@@ -142,17 +171,17 @@ fn session(
         SessionSource::Header(name) => headers
             .iter()
             .filter(|h| h.name.eq_ignore_ascii_case(name))
-            .find_map(|h| session_key(h.value, route.salt))
+            .find_map(|h| session_key(h.value, salt))
             .map(Session::Explicit),
         SessionSource::Body(name) => {
             let wanted = routes.session_members().iter().position(|n| n == name)?;
             let (_, span) = peek.session.iter().find(|(i, _)| *i == wanted)?;
             let mut text = String::new();
             unescape(body, span, 1024, &mut text);
-            session_key(text.as_bytes(), route.salt).map(Session::Explicit)
+            session_key(text.as_bytes(), salt).map(Session::Explicit)
         }
         SessionSource::Conversation => {
-            let hash = conversation_key(body, peek, route.plan.prefix_chars, route.salt)?;
+            let hash = conversation_key(body, peek, route.plan.prefix_chars, salt)?;
             Some(Session::Conversation { hash, continued: peek.has_assistant_turn })
         }
     })

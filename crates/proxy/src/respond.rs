@@ -34,12 +34,16 @@ pub(crate) async fn refuse(
     write_idle: Duration,
 ) -> bool {
     record.ended(refusal.outcome(), Some(Cow::Borrowed(refusal.code())));
+    record.tokens(None, None);
     let status = refusal.status();
     let body = error_body(manner.dialect, status, refusal.code(), refusal.param(), &refusal.message());
+    let rate_fields = std::mem::take(&mut record.rate_fields);
     let retry_after = refusal.retry_after().map(|s| s.to_string());
-    let mut extra: smallvec::SmallVec<[(&str, &str); 2]> = smallvec::SmallVec::new();
+    let mut extra: smallvec::SmallVec<[(&str, &str); 8]> = smallvec::SmallVec::new();
     extra.extend(retry_after.as_deref().map(|s| ("retry-after", s)));
     extra.extend(refusal.allow().map(|s| ("allow", s)));
+    extra.extend(refusal.authenticate().map(|s| ("www-authenticate", s)));
+    extra.extend(rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
     extra.extend(refusal.accept_encoding().map(|s| ("accept-encoding", s)));
     let head = head(manner, status, body.len(), &record.request_id, &extra);
     send(client, manner, head, &body, status, record, write_idle).await
@@ -63,6 +67,8 @@ pub(crate) async fn stored(
     record.ended(outcome, Some(kind));
     record.status = Some(answer.status);
     record.bytes_out = answer.body_len() as u64;
+    // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
+    record.tokens(None, None);
     let bytes = answer.to_bytes(manner.http11, manner.keep_alive, &record.request_id);
     let sent = client.write_all(&bytes, write_idle).await.is_ok();
     if !sent {

@@ -1,12 +1,14 @@
 //! Routes as the data plane looks them up: one immutable table, swapped whole.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use sluicegate_core::{ModelId, RetryBudget};
+use sluicegate_core::{ModelId, PoisonList, RetryBudget, RouteIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::clock;
 use crate::plan::{RoutePlan, SessionSource};
 use crate::pool::Pool;
 
@@ -38,7 +40,11 @@ pub(crate) struct Route {
     pub(crate) model: Option<ModelId>,
     /// Keeps equal session ids and prompts of different routes apart.
     pub(crate) salt: u64,
+    pub(crate) index: RouteIndex,
     budget: Mutex<RetryBudget>,
+    poison: Mutex<PoisonList>,
+    /// Whether anything is in it: an empty list costs no request a hash of its body.
+    poisoned: AtomicBool,
     /// Learned from reported usage, thousandths of a byte.
     bytes_per_token: AtomicU32,
 }
@@ -89,10 +95,18 @@ impl Routes {
 }
 
 impl Route {
-    pub(crate) fn new(plan: RoutePlan, pool: Arc<Pool>, model: Option<ModelId>) -> Arc<Self> {
+    pub(crate) fn new(
+        plan: RoutePlan,
+        pool: Arc<Pool>,
+        model: Option<ModelId>,
+        index: RouteIndex,
+    ) -> Arc<Self> {
         Arc::new(Self {
             salt: xxh3_64(plan.model.as_bytes()),
+            index,
             budget: Mutex::new(RetryBudget::new(&plan.retry)),
+            poison: Mutex::new(PoisonList::new(plan.poison_ttl, plan.poison_entries)),
+            poisoned: AtomicBool::new(false),
             bytes_per_token: AtomicU32::new(BYTES_PER_TOKEN),
             plan,
             pool,
@@ -102,6 +116,27 @@ impl Route {
 
     pub(crate) fn budget(&self) -> MutexGuard<'_, RetryBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long an identical body is still refused, if it is.
+    pub(crate) fn suspects(&self, body: &[u8]) -> Option<Duration> {
+        if !self.poisoned.load(Ordering::Relaxed) {
+            return None;
+        }
+        let now = clock::now();
+        let poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        if poison.len(now) == 0 {
+            self.poisoned.store(false, Ordering::Relaxed);
+            return None;
+        }
+        poison.is_suspect(now, fingerprint(body))
+    }
+
+    /// Two replicas failed this body alike.
+    pub(crate) fn suspect(&self, body: &[u8]) {
+        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        poison.suspect(clock::now(), fingerprint(body));
+        self.poisoned.store(true, Ordering::Relaxed);
     }
 
     /// Estimated prompt tokens of `text_bytes` bytes of text and `media_parts` images and the like.
@@ -124,4 +159,8 @@ impl Route {
             self.bytes_per_token.store(old - old / 16 + seen / 16, Ordering::Relaxed);
         }
     }
+}
+
+fn fingerprint(body: &[u8]) -> u64 {
+    xxh3_64(body)
 }

@@ -169,8 +169,9 @@ fn client_head(
     event_stream: bool,
     out: &Outgoing<'_, '_>,
 ) -> Vec<u8> {
-    let mut extra: smallvec::SmallVec<[(&str, &str); 3]> =
+    let mut extra: smallvec::SmallVec<[(&str, &str); 9]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
+    extra.extend(out.rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
     if event_stream {
         extra.extend([("cache-control", "no-cache"), ("x-accel-buffering", "no")]);
     }

@@ -44,7 +44,12 @@ impl DecodedCopy {
     /// `None` where this thread reads as many as it may.
     pub(crate) fn new(coding: Coding, reader: Reader) -> Option<Self> {
         let place = Place::take()?;
-        Some(Self { decoder: Decoder::new(coding, Window::Answer), reader, opening: Vec::new(), _place: place })
+        Some(Self {
+            decoder: Decoder::new(coding, Window::Answer),
+            reader,
+            opening: Vec::new(),
+            _place: place,
+        })
     }
 
     /// The next coded bytes. True: the first event with content was in them. After an error nothing more can be read.

@@ -88,8 +88,9 @@ impl Zstd {
             Window::Request => REQUEST_ZSTD_LOG,
             Window::Answer => ANSWER_LOG,
         };
-        let context = DCtx::try_create()
-            .and_then(|mut context| context.set_parameter(DParameter::WindowLogMax(log)).ok().map(|_| context));
+        let context = DCtx::try_create().and_then(|mut context| {
+            context.set_parameter(DParameter::WindowLogMax(log)).ok().map(|_| context)
+        });
         Self { context, ended: false, full: false }
     }
 
@@ -101,13 +102,14 @@ impl Zstd {
         let context = self.context.as_mut().ok_or(Corrupt("there is no memory to decode it"))?;
         let room = out.len();
         let (mut read, mut write) = (InBuffer::around(input), OutBuffer::around(out));
-        let missing = context.decompress_stream(&mut write, &mut read).map_err(|code| {
-            match zstd_safe::get_error_name(code) {
-                "Frame requires too much memory for decoding" => LARGE_WINDOW,
-                _ if self.ended => TRAILING,
-                _ => INVALID,
-            }
-        })?;
+        let missing =
+            context.decompress_stream(&mut write, &mut read).map_err(
+                |code| match zstd_safe::get_error_name(code) {
+                    "Frame requires too much memory for decoding" => LARGE_WINDOW,
+                    _ if self.ended => TRAILING,
+                    _ => INVALID,
+                },
+            )?;
         let progress = Progress { read: read.pos(), written: write.pos() };
         self.full = progress.written == room;
         if progress != Progress::default() {
@@ -152,7 +154,14 @@ impl Brotli {
         let (mut room, mut written, mut total) = (out.len(), 0, 0);
         let state = &mut self.state;
         match BrotliDecompressStream(
-            &mut left, &mut read, input, &mut room, &mut written, out, &mut total, state,
+            &mut left,
+            &mut read,
+            input,
+            &mut room,
+            &mut written,
+            out,
+            &mut total,
+            state,
         ) {
             BrotliResult::ResultFailure => return Err(INVALID),
             BrotliResult::ResultSuccess => self.ended = true,

@@ -1,0 +1,199 @@
+//! API keys: who asks, and what they may still use up.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use httparse::Header;
+use sha2::{Digest, Sha256};
+use sluicegate_core::{
+    Ask, KeyIndex, KeyLedger, KeyUsage, LimitRefusal, Remaining, Reservation, Spent, WindowLeft,
+};
+use subtle::ConstantTimeEq;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::clock;
+use crate::plan::{AllowedRoutes, KeyPlan, KeysPlan};
+use crate::refusal::Refusal;
+
+/// Every key of the configuration, or none where the gateway is open.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// By SHA-256: who knows a key's hash does not know the key, so that a lookup's timing gives nothing away.
+    by_hash: HashMap<[u8; 32], Arc<Key>>,
+    all: Vec<Arc<Key>>,
+    open: bool,
+}
+
+/// One key and what it has used.
+#[derive(Debug)]
+pub struct Key {
+    pub(crate) plan: KeyPlan,
+    pub(crate) index: KeyIndex,
+    /// Keys of one project share warm prefixes; others never meet.
+    pub(crate) salt: u64,
+    ledger: Mutex<KeyLedger>,
+}
+
+impl Keys {
+    pub(crate) fn new(plan: &KeysPlan) -> Self {
+        let KeysPlan::Named(plans) = plan else { return Self { open: true, ..Self::default() } };
+        let all: Vec<_> =
+            plans.iter().zip(0..).map(|(plan, index)| Arc::new(Key::new(plan, index))).collect();
+        let by_hash = all.iter().map(|key| (key.plan.hash, Arc::clone(key))).collect();
+        Self { by_hash, all, open: false }
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Key>] {
+        &self.all
+    }
+
+    /// Who asks. None: the gateway is open, and whatever key was sent means nothing here.
+    pub(crate) fn authenticate(&self, headers: &[Header<'_>]) -> Result<Option<Arc<Key>>, Refusal> {
+        if self.open {
+            return Ok(None);
+        }
+        let given = presented(headers).ok_or(Refusal::NoKey)?;
+        let hash: [u8; 32] = Sha256::digest(given).into();
+        match self.by_hash.get(&hash) {
+            Some(key) if bool::from(key.plan.hash.ct_eq(&hash)) => Ok(Some(Arc::clone(key))),
+            _ => Err(Refusal::BadKey),
+        }
+    }
+}
+
+impl Key {
+    fn new(plan: &KeyPlan, index: u32) -> Self {
+        Self {
+            index: KeyIndex(index),
+            salt: plan.project.as_ref().map_or_else(|| xxh3_64(&plan.hash), |p| xxh3_64(p.as_bytes())),
+            ledger: Mutex::new(KeyLedger::new(plan.limits.clone())),
+            plan: plan.clone(),
+        }
+    }
+
+    /// Name in usage lines and metrics.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.plan.name
+    }
+
+    /// What it has used so far, running requests included.
+    #[must_use]
+    pub fn usage(&self) -> KeyUsage {
+        self.lock().usage(clock::now(), clock::calendar())
+    }
+
+    pub(crate) fn may_use(&self, route: &str) -> bool {
+        match &self.plan.routes {
+            AllowedRoutes::All => true,
+            AllowedRoutes::Only(routes) => routes.iter().any(|r| **r == *route),
+        }
+    }
+
+    /// All of the key's limits as one step.
+    pub(crate) fn reserve(self: &Arc<Self>, ask: Ask) -> Result<KeyHold, LimitRefusal> {
+        let reservation = self.lock().reserve(clock::now(), clock::calendar(), ask)?;
+        Ok(KeyHold { key: Arc::clone(self), reservation: Some(reservation) })
+    }
+
+    /// The `x-ratelimit-*` fields; none for a key without limits per minute.
+    pub(crate) fn rate_fields(&self) -> Vec<(&'static str, String)> {
+        let Remaining { requests, tokens } = self.lock().remaining(clock::now());
+        let mut fields = Vec::new();
+        let mut add = |left: Option<WindowLeft>, names: [&'static str; 3]| {
+            if let Some(left) = left {
+                let values = [left.limit.to_string(), left.remaining.to_string(), reset(left.reset)];
+                fields.extend(names.into_iter().zip(values));
+            }
+        };
+        add(
+            requests,
+            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
+        );
+        add(tokens, ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]);
+        fields
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeyLedger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a request has reserved of its key's limits: settled with the truth, or given back whole on drop.
+#[derive(Debug)]
+pub(crate) struct KeyHold {
+    key: Arc<Key>,
+    reservation: Option<Reservation>,
+}
+
+impl KeyHold {
+    /// Puts the truth in the place of the estimate, once.
+    pub(crate) fn settle(&mut self, spent: Spent) {
+        if let Some(reservation) = self.reservation.take() {
+            self.key.lock().settle(clock::now(), clock::calendar(), reservation, spent);
+        }
+    }
+}
+
+impl Drop for KeyHold {
+    fn drop(&mut self) {
+        self.settle(Spent::default());
+    }
+}
+
+/// The key as presented: `Authorization: Bearer` (scheme in any case), else `x-api-key`.
+fn presented<'h>(headers: &[Header<'h>]) -> Option<&'h [u8]> {
+    let field =
+        |name: &str| headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.trim_ascii());
+    let bearer = field("authorization").and_then(|value| {
+        let (scheme, rest) = value.split_at_checked(6)?;
+        let key = rest.trim_ascii_start();
+        (scheme.eq_ignore_ascii_case(b"bearer") && key.len() < rest.len() && !key.is_empty()).then_some(key)
+    });
+    bearer.or_else(|| field("x-api-key").filter(|key| !key.is_empty()))
+}
+
+/// A duration as OpenAI writes it in these fields: `1s`, `6m0s`, `250ms`.
+fn reset(left: Duration) -> String {
+    let mut text = String::new();
+    let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
+    let _ = match (minutes, seconds) {
+        (0, 0) => write!(text, "{}ms", left.as_millis()),
+        (0, s) => write!(text, "{s}s"),
+        (m, s) => write!(text, "{m}m{s}s"),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_in_every_usual_form() {
+        for (name, value, key) in [
+            ("authorization", "Bearer k", Some("k")),
+            ("AUTHORIZATION", "bearer k", Some("k")),
+            ("Authorization", "BEARER  k ", Some("k")),
+            ("x-api-key", "k", Some("k")),
+            ("X-Api-Key", " k ", Some("k")),
+            ("authorization", "Bearerk", None),
+            ("authorization", "Bearer ", None),
+            ("authorization", "Basic k", None),
+            ("authorization", "k", None),
+            ("x-api-key", "", None),
+        ] {
+            let headers = [Header { name, value: value.as_bytes() }];
+            assert_eq!(presented(&headers), key.map(str::as_bytes), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn resets_are_written_as_clients_read_them() {
+        for (left, text) in [(0, "0ms"), (250, "250ms"), (1_000, "1s"), (61_000, "1m1s"), (360_000, "6m0s")] {
+            assert_eq!(reset(Duration::from_millis(left)), text);
+        }
+    }
+}

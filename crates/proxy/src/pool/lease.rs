@@ -1,0 +1,57 @@
+//! A reserved place at a replica, as a guard.
+
+use std::sync::Arc;
+
+use sluicegate_core::{Lease, Verdict};
+
+use super::{Control, Pool, Replica};
+
+/// A lease that is given back on every path: with a verdict through [`Self::settle`], without one on drop.
+#[derive(Debug)]
+pub(crate) struct LeaseGuard {
+    pub(super) pool: Arc<Pool>,
+    pub(super) replica: Arc<Replica>,
+    /// The replica's abort epoch at the pick.
+    pub(super) epoch: u64,
+    pub(super) lease: Option<Lease>,
+}
+
+impl LeaseGuard {
+    pub(crate) fn replica(&self) -> &Arc<Replica> {
+        &self.replica
+    }
+
+    /// The replica was declared dead since the pick.
+    pub(crate) fn replica_died(&self) -> bool {
+        self.replica.abort_epoch() != self.epoch
+    }
+
+    /// The first answer byte is on its way to the client.
+    pub(crate) fn answered(&self) {
+        if let Some(lease) = &self.lease {
+            self.pool.with_core(Control::IfEffects, |core, now| core.answered(now, lease));
+        }
+    }
+
+    /// Gives the lease back, once: a later verdict is not booked. `served`: what the request cost, in tokens, where
+    /// that is known.
+    pub(crate) fn settle(&mut self, verdict: Verdict, served: Option<u64>) {
+        let Some(mut lease) = self.lease.take() else { return };
+        let last_byte = self.replica.last_byte();
+        // Anything bad may bring the next scrape forward.
+        let good = matches!(verdict, Verdict::Success | Verdict::Neutral);
+        let control = if good { Control::IfEffects } else { Control::Always };
+        self.pool.with_core(control, |core, now| {
+            if let Some(tokens) = served {
+                core.served(&mut lease, tokens);
+            }
+            core.release(now, lease, verdict, last_byte);
+        });
+    }
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        self.settle(Verdict::Neutral, None);
+    }
+}

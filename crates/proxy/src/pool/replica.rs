@@ -1,0 +1,99 @@
+//! One replica as the data plane sees it: what the relay path reads and writes without the pool's mutex.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use sluicegate_core::{ReplicaId, Time};
+use sluicegate_wire::Endpoint;
+
+use crate::plan::ReplicaUrl;
+
+/// Stream bytes are noted at most this often per replica: the health rules think in seconds, and a store per chunk
+/// from every thread would make its cache line travel.
+const LAST_BYTE_STEP_NANOS: u64 = 100_000_000;
+
+static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+
+/// One replica as the data plane sees it.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) id: ReplicaId,
+    pub(crate) url: ReplicaUrl,
+    /// Index that is unique in the process: the place of its idle connections on each thread.
+    pub(crate) slot: usize,
+    /// Resolved by the control thread; None until a name was resolved for the first time.
+    address: ArcSwapOption<SocketAddr>,
+    /// When stream bytes last came from it, in nanoseconds of [`Time`]; 0 for never.
+    last_byte: AtomicU64,
+    /// Raised when its requests without a first byte are to be sent elsewhere.
+    abort_epoch: AtomicU64,
+    /// What the engine last said it serves.
+    pub(crate) models: ArcSwap<Vec<ServedModel>>,
+    /// A call that it has answered well: what a canary asks for.
+    pub(crate) proven: ArcSwapOption<(Endpoint, Arc<str>)>,
+    /// Good scrapes in a row since its models were last asked for in vain.
+    pub(crate) good_scrapes: AtomicU64,
+}
+
+/// A model as its engine tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServedModel {
+    pub(crate) name: Arc<str>,
+    /// Context length in tokens, where the engine tells it.
+    pub(crate) context: Option<u64>,
+}
+
+impl Replica {
+    pub(super) fn new(id: ReplicaId, url: &ReplicaUrl) -> Self {
+        let literal = url.host.parse::<IpAddr>().ok().map(|ip| Arc::new(SocketAddr::new(ip, url.port)));
+        Self {
+            id,
+            url: url.clone(),
+            slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
+            address: ArcSwapOption::new(literal),
+            last_byte: AtomicU64::new(0),
+            abort_epoch: AtomicU64::new(0),
+            models: ArcSwap::default(),
+            proven: ArcSwapOption::empty(),
+            good_scrapes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.address.load().as_deref().copied()
+    }
+
+    pub(crate) fn set_address(&self, address: SocketAddr) {
+        self.address.store(Some(Arc::new(address)));
+    }
+
+    /// Its requests without a first byte are to be sent elsewhere.
+    pub(super) fn abort_unanswered(&self) {
+        self.abort_epoch.fetch_add(1, Ordering::Release);
+    }
+
+    /// Notes that stream bytes came at `now`.
+    pub(crate) fn note_byte(&self, now: Time) {
+        let nanos = now.as_nanos();
+        if nanos.saturating_sub(self.last_byte.load(Ordering::Relaxed)) >= LAST_BYTE_STEP_NANOS {
+            self.last_byte.store(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a call that was answered well.
+    pub(crate) fn note_proven(&self, endpoint: Endpoint, model: &str) {
+        if self.proven.load().as_deref().is_none_or(|(e, m)| *e != endpoint || **m != *model) {
+            self.proven.store(Some(Arc::new((endpoint, model.into()))));
+        }
+    }
+
+    pub(crate) fn last_byte(&self) -> Option<Time> {
+        Some(self.last_byte.load(Ordering::Relaxed)).filter(|&n| n > 0).map(Time::from_nanos)
+    }
+
+    pub(super) fn abort_epoch(&self) -> u64 {
+        self.abort_epoch.load(Ordering::Acquire)
+    }
+}

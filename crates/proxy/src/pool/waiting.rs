@@ -1,0 +1,120 @@
+//! A request's place in the queue of a pool.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use sluicegate_core::{Denial, Picked, Ticket, Verdict};
+
+use super::{Control, LeaseGuard, Pool, Reserved};
+
+/// Where a waiting request is told what became of it. Written under the core's lock, read by the request's task.
+#[derive(Debug, Default)]
+pub(super) struct Seat(Mutex<State>);
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Empty,
+    Waiting(Waker),
+    Granted {
+        picked: Picked,
+        epoch: u64,
+    },
+    Denied(Denial),
+    /// Its request has left or has been told.
+    Left,
+}
+
+impl Seat {
+    /// The place if the request has left.
+    pub(super) fn grant(&self, picked: Picked, epoch: u64) -> Option<Picked> {
+        self.tell(State::Granted { picked, epoch }).and_then(|state| match state {
+            State::Granted { picked, .. } => Some(picked),
+            _ => None,
+        })
+    }
+
+    pub(super) fn deny(&self, why: Denial) {
+        self.tell(State::Denied(why));
+    }
+
+    /// Gives `news` back if nobody is there to hear it.
+    fn tell(&self, news: State) -> Option<State> {
+        let mut state = self.lock();
+        if matches!(*state, State::Left) {
+            return Some(news);
+        }
+        let before = std::mem::replace(&mut *state, news);
+        drop(state);
+        if let State::Waiting(waker) = before {
+            waker.wake();
+        }
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the queue, left on drop.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pool: Arc<Pool>,
+    ticket: Ticket,
+    seat: Arc<Seat>,
+}
+
+impl Place {
+    pub(super) fn new(pool: Arc<Pool>, ticket: Ticket, seat: Arc<Seat>) -> Self {
+        Self { pool, ticket, seat }
+    }
+
+    /// Ready when the request has its slot, or will get none.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Reserved, Denial>> {
+        let mut state = self.seat.lock();
+        match std::mem::replace(&mut *state, State::Left) {
+            State::Granted { picked, epoch } => {
+                drop(state);
+                Poll::Ready(self.reserved(picked, epoch))
+            }
+            State::Denied(why) => Poll::Ready(Err(why)),
+            State::Empty | State::Waiting(_) | State::Left => {
+                *state = State::Waiting(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn reserved(&self, picked: Picked, epoch: u64) -> Result<Reserved, Denial> {
+        let Some(replica) = self.pool.replica(picked.replica) else {
+            return Err(Denial::NoReplica(sluicegate_core::NoReplica::NoneKnown));
+        };
+        let lease = LeaseGuard {
+            pool: Arc::clone(&self.pool),
+            replica: Arc::clone(replica),
+            epoch,
+            lease: Some(picked.lease),
+        };
+        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut *self.seat.lock(), State::Left);
+        match state {
+            // Granted, and never taken up.
+            State::Granted { picked, epoch } => {
+                if let Ok(mut reserved) = self.reserved(picked, epoch) {
+                    reserved.lease.settle(Verdict::Neutral, Some(0));
+                }
+            }
+            State::Empty | State::Waiting(_) => {
+                self.pool.with_core(Control::IfEffects, |core, _| core.leave(self.ticket));
+                self.pool.seats().remove(&self.ticket);
+            }
+            State::Denied(_) | State::Left => {}
+        }
+    }
+}
