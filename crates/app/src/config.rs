@@ -3,9 +3,12 @@
 //! `raw` declares the keys, `read` walks the document, `resolve` judges and builds the plan. A new key is a line in
 //! `raw` and its use in `resolve`; the reference and the schema follow by themselves.
 
+mod amounts;
 mod choices;
 mod diagnostics;
 mod docs;
+mod headers;
+mod key_hash;
 mod names;
 mod nearest;
 mod raw;

@@ -1,9 +1,11 @@
 //! Keys that take one of a few words, the words of later versions among them.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use sluicegate_core::{AffinityMode, LoadSource, WaitingCounts};
+use sluicegate_proxy::plan::Slots;
 use toml::de::DeValue;
 
 use super::diagnostics::Origin;
@@ -52,7 +54,8 @@ choices! {
         "sglang" => Engine::Sglang,
         "llama_cpp" => Engine::LlamaCpp,
         "tgi" => Engine::Tgi,
-    } later { "openai" }
+        "openai" => Engine::Openai,
+    } later {}
     LoadSource, "load source" {
         "both" => LoadSource::Both,
         "engine" => LoadSource::Engine,
@@ -82,7 +85,7 @@ pub(super) enum HalfClose {
     Serve,
 }
 
-/// Whose metric names a pool's replicas use.
+/// Whose metric names a pool's replicas use, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
     Auto,
@@ -90,6 +93,8 @@ pub(super) enum Engine {
     Sglang,
     LlamaCpp,
     Tgi,
+    /// A provider's API: nothing but requests is asked of it.
+    Openai,
 }
 
 /// How a replica is chosen.
@@ -105,6 +110,39 @@ pub enum OnFull {
     Drop,
     /// The request's end waits for the writer.
     Wait,
+}
+
+/// Requests that one replica serves at the same time: a number, or `auto`.
+impl Value for Slots {
+    fn kind() -> String {
+        "a whole number, 1 or more, or `\"auto\"`".into()
+    }
+
+    fn schema() -> Json {
+        json!({ "anyOf": [NonZero::<u32>::schema(), { "type": "string", "enum": ["auto"] }] })
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let number = node.get_ref().as_integer();
+        let number = number.and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
+        match (node.get_ref(), number) {
+            (DeValue::String(text), _) if text == "auto" => Some(Self::Ask),
+            (DeValue::Integer(_), Some(n @ 1..)) => Some(Self::Fixed(n)),
+            _ => {
+                let hint = "a number such as 16, \"auto\" to ask the engine, or leave slots out for no queue";
+                reader.wrong_type::<Self>(node).hint(hint);
+                None
+            }
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Unknown => "none".into(),
+            Self::Fixed(n) => n.to_string(),
+            Self::Ask => "\"auto\"".into(),
+        }
+    }
 }
 
 /// Where limits are kept.

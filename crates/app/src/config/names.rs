@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use sluicegate_proxy::plan::{ReplicaUrl, SessionSource, UrlError};
 
+use super::headers::is_token;
 use super::values::{Refusal, Text};
 
 /// A name: neither empty nor blank at its ends, without control characters, at most 256 bytes.
@@ -57,11 +58,9 @@ impl Text for ReplicaUrl {
     const EXAMPLE: &'static str = r#""http://10.0.0.11:8000""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let url: Self = text
-            .parse()
-            // The text is not repeated: it may hold a password before an '@'.
-            .map_err(|e: UrlError| Refusal::wrong(e.to_string(), format!("for example {}", Self::EXAMPLE)))?;
-        if url.tls { Err(Refusal::NotYet("https://".into())) } else { Ok(url) }
+        // The text is not repeated: it may hold a password before an '@'.
+        text.parse()
+            .map_err(|e: UrlError| Refusal::wrong(e.to_string(), format!("for example {}", Self::EXAMPLE)))
     }
 
     fn text(&self) -> String {
@@ -69,7 +68,7 @@ impl Text for ReplicaUrl {
     }
 
     fn text_schema() -> Json {
-        json!({ "type": "string", "pattern": "^[hH][tT][tT][pP]://" })
+        json!({ "type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://" })
     }
 }
 
@@ -78,9 +77,8 @@ impl Text for SessionSource {
     const EXAMPLE: &'static str = r#""header:x-session-id""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         match text.split_once(':') {
-            Some(("header", name)) if !name.is_empty() && name.chars().all(token) => {
+            Some(("header", name)) if !name.is_empty() && name.chars().all(is_token) => {
                 Ok(Self::Header(name.to_ascii_lowercase().into()))
             }
             Some(("body", name)) if !name.is_empty() => Ok(Self::Body(name.into())),

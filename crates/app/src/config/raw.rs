@@ -6,12 +6,16 @@ use std::num::NonZero;
 
 use serde_json::Value as Json;
 use sluicegate_core::{
-    AffinityMode, AffinitySettings, HealthSettings, LoadSource, PoolSettings, RetrySettings, WaitingCounts,
+    AffinityMode, AffinitySettings, HealthSettings, LoadSource, Micros, PoolSettings, QueueLimits,
+    RetrySettings, WaitingCounts,
 };
-use sluicegate_proxy::plan::{ReplicaUrl, SessionSource};
+use sluicegate_proxy::plan::{ReplicaUrl, SessionSource, Slots};
 
+use super::amounts::{Budget, Count, Money};
 use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
 use super::docs;
+use super::headers::Headers;
+use super::key_hash::KeyHash;
 use super::names::Name;
 use super::read::{KeyDoc, Node, Reader, Required, SectionDoc, Set, Value, joined, sections};
 use super::secret::Secret;
@@ -31,8 +35,8 @@ sections! {
         pools: Vec<Set<Pool>> = Vec::new(),
         /// Public model names.
         routes: Vec<Set<Route>> = Vec::new(),
-        /// API keys of clients.
-        keys: Later = Later,
+        /// API keys of clients. None: everybody who reaches the listener may use the gateway.
+        keys: Vec<Set<Key>> = Vec::new(),
         /// Where limits are kept.
         limits: Limits = Limits::default(),
         /// Usage lines.
@@ -41,11 +45,11 @@ sections! {
 
     /// The client side: the address that clients connect to, and the limits of their connections.
     Listen {
-        /// Address to listen on; port 0 takes a free one. Other than loopback needs `open = true`.
+        /// Address to listen on; port 0 takes a free one. Other than loopback needs `[[keys]]` or `open = true`.
         address: SocketAddr = local(8080),
         /// Data-plane threads; 0: one per core.
         threads: u32 = 0,
-        /// Lets everybody who reaches the address use the gateway.
+        /// Lets everybody who reaches the address use the gateway. Not together with `[[keys]]`.
         open: bool = false,
         /// TLS towards clients.
         tls: Later = Later,
@@ -77,16 +81,19 @@ sections! {
     Pool {
         /// Name of the pool, in routes, usage lines and metrics.
         name: Required<Name> = Required(None),
-        /// Base URLs of the replicas, `http://host[:port][/prefix]`.
+        /// Base URLs of the replicas, `http://host[:port][/prefix]` or `https://...`.
         replicas: Vec<Set<ReplicaUrl>> = Vec::new(),
         /// Asks a service for the replicas.
         discover: Later = Later,
-        /// Kind of engine. All known metric names are read whichever is named.
+        /// Kind of engine. `openai` is a provider's API and is never scraped; all known metric names are read of any
+        /// other kind, whichever is named.
         engine: Engine = Engine::Auto,
-        /// Concurrent requests per replica, the rest waits in a queue here.
-        slots: Later = Later,
-        /// Bearer token sent to the replicas, scrapes included. Several are not supported yet.
+        /// Concurrent requests per replica, the rest waits here; `auto` asks the engine. None: nobody waits here.
+        slots: Slots = Slots::Unknown,
+        /// Bearer tokens for the replicas, scrapes included. Several rotate, and one that is refused rests.
         credentials: Vec<Set<Secret>> = Vec::new(),
+        /// Further header fields of the requests to the replicas.
+        headers: Headers = Headers::default(),
         /// Asks streams for token usage and takes the extra event out again.
         usage_injection: bool = true,
         /// Where load is read: `both` the engine's metrics and own requests; `engine` where several gateways share
@@ -172,9 +179,9 @@ sections! {
         timeouts: Timeouts = Timeouts::default(),
         /// Retries before the first byte of an answer.
         retry: Retry = Retry::default(),
-        /// Waiting for a slot. Values other than the default are not supported yet.
+        /// Waiting for a slot, in pools with `slots`.
         queue: Queue = Queue::default(),
-        /// Price per million tokens. Values other than 0 are not supported yet.
+        /// Price per million tokens.
         price: Price = Price::default(),
     }
 
@@ -210,30 +217,58 @@ sections! {
         budget: f64 = retry().budget,
         /// Tries a 429 once more at a replica with room.
         spill_429: bool = retry().spill_429,
-        /// How long a request that broke two replicas is refused. Other values are not supported yet.
+        /// How long a request that failed two replicas alike is refused.
         poison_ttl: Period = seconds(60),
-        /// Such requests remembered at most. Other values are not supported yet.
-        poison_entries: NonZero<u32> = at_least_one(1000),
+        /// Such requests remembered at most; 0: such requests are not refused.
+        poison_entries: u32 = 1000,
         /// Most bytes of an answer held back before its first complete event.
         hold_limit: Size = Size(64 << 10),
     }
 
-    /// Waiting for a slot.
+    /// Waiting for a slot, where the pool has `slots`.
     Queue {
-        /// Requests that wait at most.
-        max_length: NonZero<u32> = at_least_one(1000),
-        /// Longest wait.
-        max_wait: Period = seconds(60),
+        /// Requests of the route that wait at most, the next one is answered 429; 0: nobody waits.
+        max_length: u32 = u32::try_from(QueueLimits::default().max_length).unwrap_or(u32::MAX),
+        /// Longest wait; then the answer is 503.
+        max_wait: Period = Period(QueueLimits::default().max_wait),
     }
 
-    /// Price per million tokens, for the usage line and for budgets.
+    /// Price per million tokens, for the usage line and for budgets. At most six decimals, kept exactly.
     Price {
         /// Prompt tokens that were not cached.
-        prompt: f64 = 0.0,
+        prompt: Money = Money(Micros(0)),
         /// Prompt tokens that were cached.
-        cached: f64 = 0.0,
+        cached: Money = Money(Micros(0)),
         /// Generated tokens.
-        completion: f64 = 0.0,
+        completion: Money = Money(Micros(0)),
+    }
+
+    /// An API key of a client. The file holds its hash and never the key itself.
+    Key {
+        /// Name in usage lines and metrics.
+        name: Required<Name> = Required(None),
+        /// SHA-256 of the key, printed by `sluicegate key new` or `sluicegate key hash`.
+        hash: Required<KeyHash> = Required(None),
+        /// Project in usage lines; keys of one project share warm prompt prefixes.
+        project: Option<Name> = None,
+        /// The routes it may use, by model name or alias; `*`: every one.
+        routes: Vec<Set<Name>> = vec![Set::unset(Name("*".into()))],
+        /// Its class in queues: higher goes first, whatever waits below.
+        priority: i32 = 0,
+        /// Requests at the same time. This and all limits below: none, no limit.
+        max_concurrent: Option<Count> = None,
+        /// Requests begun in any 60 s.
+        requests_per_minute: Option<Count> = None,
+        /// Prompt and generated tokens in any 60 s.
+        tokens_per_minute: Option<Count> = None,
+        /// Prompt and generated tokens in a calendar day (UTC).
+        tokens_per_day: Option<Count> = None,
+        /// Prompt and generated tokens in a calendar month (UTC).
+        tokens_per_month: Option<Count> = None,
+        /// Cost at the routes' prices in a calendar day (UTC).
+        cost_per_day: Option<Budget> = None,
+        /// Cost at the routes' prices in a calendar month (UTC).
+        cost_per_month: Option<Budget> = None,
     }
 
     /// Limits of keys.

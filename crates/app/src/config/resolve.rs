@@ -1,5 +1,6 @@
 //! From what the file and the flags say to the validated plan. Judges only what could be read, and everything of it.
 
+mod keys;
 mod pools;
 mod routes;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sluicegate_proxy::Plan;
-use sluicegate_proxy::plan::ListenPlan;
+use sluicegate_proxy::plan::{KeysPlan, ListenPlan};
 
 use super::choices::{HalfClose, Output};
 use super::diagnostics::{Origin, Problems};
@@ -30,19 +31,23 @@ pub(super) fn resolve(
     override_addresses(&mut file, overrides);
     pools::override_replicas(&mut file.pools.value, &overrides.replicas, problems);
     let mut warnings = Vec::new();
-    let listen = listen(&file.listen.value, problems, &mut warnings);
+    let listen = listen(&file, problems, &mut warnings);
     let admin = admin(&file.admin.value, problems);
     distinct_addresses(&file.listen.value.address, &file.admin.value.address, problems);
     let usage = usage(&file.usage.value, problems);
     let pools = pools::pools(&file.pools.value, problems, &mut warnings);
     let routes = routes::routes(&file, problems, &mut warnings);
+    let keys = keys::keys(&file, problems);
     if !problems.is_empty() {
         return None;
     }
     let gateway_id: Arc<str> =
         file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
-    let plan =
-        Plan { gateway_id, listen, pools, routes: routes?, keys: sluicegate_proxy::plan::KeysPlan::Open };
+    let routes = routes?;
+    if let KeysPlan::Named(plans) = &keys {
+        keys::warn(&file, plans, (&pools, &routes), problems, &mut warnings);
+    }
+    let plan = Plan { gateway_id, listen, pools, routes, keys };
     let changes = super::summary::changes(&file);
     Some(Loaded { plan, admin, usage: usage?, warnings, changes })
 }
@@ -60,19 +65,9 @@ fn override_addresses(file: &mut File, overrides: &Overrides) {
     }
 }
 
-fn listen(listen: &Listen, problems: &mut Problems<'_>, warnings: &mut Vec<String>) -> ListenPlan {
-    let address = &listen.address;
-    if address.sound && !loopback(address.value.ip()) && listen.open.sound {
-        if listen.open.value {
-            let what = format!("{}: anybody who reaches it may use this gateway", address.value);
-            warnings.push(problems.line(&address.origin, &what));
-        } else {
-            let what = format!("{} is not a loopback address, and no client key is asked for", address.value);
-            let hint =
-                "write open = true in [listen] if everybody there may use the gateway, or use 127.0.0.1";
-            problems.add(&address.origin, what).hint(hint);
-        }
-    }
+fn listen(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<String>) -> ListenPlan {
+    let listen = &file.listen.value;
+    who_may_come(file, problems, warnings);
     let threads = &listen.threads;
     if threads.value > MOST_THREADS {
         problems
@@ -81,7 +76,7 @@ fn listen(listen: &Listen, problems: &mut Problems<'_>, warnings: &mut Vec<Strin
     }
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     ListenPlan {
-        address: address.value,
+        address: listen.address.value,
         threads: if threads.value == 0 { cores() } else { threads.value as usize },
         max_connections: listen.max_connections.value.get() as usize,
         max_body: bytes(listen.max_body.value.0),
@@ -90,6 +85,30 @@ fn listen(listen: &Listen, problems: &mut Problems<'_>, warnings: &mut Vec<Strin
         write_idle_timeout: listen.write_idle_timeout.value.0,
         drain_timeout: listen.drain_timeout.value.0,
         serve_half_closed: listen.half_close.value == HalfClose::Serve,
+    }
+}
+
+/// A listener that others reach asks for keys or says that it is open, and never both.
+fn who_may_come(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<String>) {
+    let Listen { address, open, .. } = &file.listen.value;
+    if file.keys.given() {
+        if open.value {
+            let at = file.keys.value.first().map_or(&file.keys.origin, |key| &key.origin);
+            let what = "open = true lets everybody in, and [[keys]] does not";
+            problems
+                .conflict(&open.origin, what, at, "the first key")
+                .hint("leave open out; without it only who has a key may use the gateway");
+        }
+    } else if address.sound && open.sound && !loopback(address.value.ip()) {
+        if open.value {
+            let what = format!("{}: anybody who reaches it may use this gateway", address.value);
+            warnings.push(problems.line(&address.origin, &what));
+        } else {
+            let what = format!("{} is not a loopback address, and no client key is asked for", address.value);
+            let hint = "add [[keys]], write open = true in [listen] if everybody there may use the gateway, or \
+                        use 127.0.0.1";
+            problems.add(&address.origin, what).hint(hint);
+        }
     }
 }
 

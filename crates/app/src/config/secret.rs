@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::diagnostics::Origin;
-use super::read::{Node, Reader, Value};
+use super::read::{Lookup, Node, Reader, Value};
 
 /// A secret, given by reference and read when the file is loaded.
 #[derive(Clone)]
@@ -22,31 +22,35 @@ impl Secret {
     }
 
     fn resolve(reference: &str, reader: &Reader<'_>) -> Result<Arc<str>, (String, String)> {
-        let value = match reference.split_once(':') {
-            Some(("env", name)) => (reader.lookup)(name).ok_or_else(|| {
-                (
-                    format!("the environment variable {name} is not set"),
-                    format!("set {name} before the start"),
-                )
-            })?,
-            Some(("file", path)) => std::fs::read_to_string(path).map_err(|error| {
-                (
-                    format!("{path} cannot be read: {error}"),
-                    "the file holds the secret and nothing else".into(),
-                )
-            })?,
-            _ => {
-                let hint = "name its place instead: \"env:NAME\" or \"file:PATH\"";
-                return Err(("a secret does not stand in the file itself".into(), hint.into()));
-            }
-        };
-        let value = value.trim_end_matches(['\r', '\n']);
+        let value = fetch(reference, reader.lookup)?;
         if value.is_empty() || !value.bytes().all(|b| b.is_ascii_graphic()) {
             let what = format!("what {reference} holds cannot be a token");
             return Err((what, "printable ASCII without spaces, at least one character".into()));
         }
         Ok(value.into())
     }
+}
+
+/// What to do about a secret that stands in the file.
+pub(super) const NAME_ITS_PLACE: &str = "name its place instead: \"env:NAME\" or \"file:PATH\"";
+
+/// Whether `text` names a place of a secret instead of holding it.
+pub(super) fn is_reference(text: &str) -> bool {
+    text.starts_with("env:") || text.starts_with("file:")
+}
+
+/// What the place `reference` holds, without a line end. Errors: what is wrong, and how to mend it.
+pub(super) fn fetch(reference: &str, lookup: Lookup<'_>) -> Result<String, (String, String)> {
+    let value = match reference.split_once(':') {
+        Some(("env", name)) => lookup(name).ok_or_else(|| {
+            (format!("the environment variable {name} is not set"), format!("set {name} before the start"))
+        })?,
+        Some(("file", path)) => std::fs::read_to_string(path).map_err(|error| {
+            (format!("{path} cannot be read: {error}"), "the file holds the secret and nothing else".into())
+        })?,
+        _ => return Err(("a secret does not stand in the file itself".into(), NAME_ITS_PLACE.into())),
+    };
+    Ok(value.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 impl fmt::Debug for Secret {

@@ -5,6 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::secret::is_reference;
+
 /// A file's name and text. Literal secrets in it are masked in everything shown.
 pub(super) struct Source {
     name: String,
@@ -42,11 +44,9 @@ impl Source {
     pub(super) fn mask_secret_lines(&mut self) {
         let mut start = 0;
         for line in self.text.split_inclusive('\n') {
-            if let Some((key, value)) = line.split_once('=')
-                && names_a_secret(key)
-                && !is_reference(value.trim_start().trim_start_matches(['"', '\'']))
-            {
-                self.masked.push(start + key.len() + 1..start + line.trim_end().len());
+            let mut signs = line.match_indices('=').map(|(at, _)| at);
+            if let Some(at) = signs.find(|at| holds_a_secret(&line[..*at], &line[at + 1..])) {
+                self.masked.push(start + at + 1..start + line.trim_end().len());
             }
             start += line.len();
         }
@@ -97,13 +97,21 @@ impl Source {
     }
 }
 
-fn names_a_secret(key: &str) -> bool {
-    ["token", "credential", "password", "secret", "api_key"].iter().any(|part| key.contains(part))
+/// Whether `value` stands behind a key that names a secret, at the end of `before`, and is no reference.
+fn holds_a_secret(before: &str, value: &str) -> bool {
+    let part_of_a_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let key = before.trim_end().trim_end_matches(['"', '\'']);
+    let key = key.rsplit(|c| !part_of_a_name(c)).next().unwrap_or(key);
+    let value = value.trim_start().trim_start_matches(['[', ' ', '"', '\'']);
+    names_a_secret(key) && !is_reference(value)
 }
 
-/// Whether `text` names a place of a secret instead of holding it.
-fn is_reference(text: &str) -> bool {
-    text.starts_with("env:") || text.starts_with("file:")
+/// Hashes are told apart from keys by their form alone, so that neither is shown.
+fn names_a_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let words = ["token", "credential", "password", "secret", "api_key", "api-key", "authorization"];
+    words.iter().any(|part| key.contains(part)) && !key.starts_with("tokens_per_")
+        || ["hash", "headers"].contains(&key.as_str())
 }
 
 fn floor(text: &str, at: usize) -> usize {

@@ -2,15 +2,19 @@
 
 use std::fmt::Write as _;
 
-use sluicegate_proxy::plan::{RoutePlan, RoutesPlan};
+use sluicegate_core::{KeyLimits, Micros, Price};
+use sluicegate_proxy::plan::{AllowedRoutes, KeyPlan, KeysPlan, RoutePlan, RoutesPlan, Slots};
 
 use super::Loaded;
+use super::amounts::Money;
 use super::names::Name;
 use super::raw::File;
 use super::read::{Required, Value};
+use super::units::Span;
+use super::values::Text;
 
 /// Keys that the summary shows in its own words.
-const TOLD: [&str; 8] = [
+const TOLD: [&str; 14] = [
     "gateway_id",
     "listen.address",
     "listen.threads",
@@ -19,6 +23,12 @@ const TOLD: [&str; 8] = [
     "usage.output",
     "replicas",
     "aliases",
+    "slots",
+    "queue.max_length",
+    "queue.max_wait",
+    "price.prompt",
+    "price.cached",
+    "price.completion",
 ];
 
 /// Every key that differs from its default, as `path = value`.
@@ -56,16 +66,27 @@ pub(super) fn summary(loaded: &Loaded) -> String {
     let _ = writeln!(out, "usage    {}", usage(loaded));
     for pool in &plan.pools {
         let n = pool.replicas.len();
-        let _ = writeln!(out, "pool     {}: {n} replica{}", pool.name, plural(n));
+        let hosted = if pool.hosted { ", a provider's API" } else { "" };
+        let slots = match pool.slots {
+            Slots::Unknown => String::new(),
+            Slots::Fixed(n) => format!(", {n} slot{} each", plural(n as usize)),
+            Slots::Ask => ", as many slots as the engines tell".into(),
+        };
+        let _ = writeln!(out, "pool     {}: {n} replica{}{hosted}{slots}", pool.name, plural(n));
         for replica in &pool.replicas {
             let _ = writeln!(out, "           {}", replica.text);
         }
     }
     match &plan.routes {
-        RoutesPlan::AskEngines(_) => {
+        RoutesPlan::AskEngines(template) => {
             let _ = writeln!(out, "routes   every model that the replicas serve");
+            queue_and_price(&mut out, template, loaded);
         }
         RoutesPlan::Fixed(routes) => routes.iter().for_each(|r| route(&mut out, r, loaded)),
+    }
+    match &plan.keys {
+        KeysPlan::Open => out.push_str("keys     none, whoever reaches the listener is served\n"),
+        KeysPlan::Named(keys) => keys.iter().for_each(|k| key(&mut out, k)),
     }
     if !loaded.changes.is_empty() {
         let _ = writeln!(out, "not the default:");
@@ -92,6 +113,64 @@ fn route(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
         }
         None => out.push('\n'),
     }
+    queue_and_price(out, route, loaded);
+}
+
+fn queue_and_price(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
+    let queues = loaded.plan.pools.get(route.pool).is_some_and(|pool| pool.slots != Slots::Unknown);
+    if queues {
+        let _ = match (route.queue.max_length, Span(route.queue.max_wait).text()) {
+            (0, _) => writeln!(out, "           no queue"),
+            (most, wait) => writeln!(out, "           queue: at most {most} wait, at most {wait}"),
+        };
+    }
+    let price = &route.price;
+    if *price != Price::default() {
+        let [prompt, cached, completion] =
+            [price.prompt, price.cached, price.completion].map(|amount| Money(amount).show());
+        let _ = writeln!(
+            out,
+            "           price of a million tokens: prompt {prompt}, cached {cached}, completion {completion}"
+        );
+    }
+}
+
+/// Name, routes and limits of a key, and never its hash.
+fn key(out: &mut String, key: &KeyPlan) {
+    let _ = write!(out, "key      {}", key.name);
+    if let Some(project) = &key.project {
+        let _ = write!(out, " (project {project})");
+    }
+    let _ = match &key.routes {
+        AllowedRoutes::All => write!(out, ": every route"),
+        AllowedRoutes::Only(routes) if routes.is_empty() => write!(out, ": no route"),
+        AllowedRoutes::Only(routes) => write!(out, ": {}", routes.join(", ")),
+    };
+    if key.priority != 0 {
+        let _ = write!(out, ", priority {}", key.priority);
+    }
+    let limits = limits(&key.limits);
+    let _ = match limits.as_slice() {
+        [] => writeln!(out, ", no limits"),
+        limits => writeln!(out, "\n           at most {}", limits.join(", ")),
+    };
+}
+
+fn limits(limits: &KeyLimits) -> Vec<String> {
+    let count = |limit: Option<u64>, unit: &str| limit.map(|n| format!("{n} {unit}"));
+    let cost = |limit: Option<Micros>, unit: &str| limit.map(|n| format!("{} {unit}", Money(n).show()));
+    [
+        count(limits.max_concurrent.map(u64::from), "at once"),
+        count(limits.requests_per_minute, "requests a minute"),
+        count(limits.tokens_per_minute, "tokens a minute"),
+        count(limits.tokens_per_day, "tokens a day"),
+        count(limits.tokens_per_month, "tokens a month"),
+        cost(limits.cost_per_day, "of cost a day"),
+        cost(limits.cost_per_month, "of cost a month"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn usage(loaded: &Loaded) -> String {

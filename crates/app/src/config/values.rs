@@ -120,6 +120,30 @@ impl Value for u32 {
     }
 }
 
+impl Value for i32 {
+    fn kind() -> String {
+        "a whole number".into()
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX })
+    }
+
+    fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let number = node.get_ref().as_integer();
+        let value = number.and_then(|n| Self::from_str_radix(n.as_str(), n.radix()).ok());
+        if value.is_none() {
+            let hint = format!("digits without quotes, from {} to {}", Self::MIN, Self::MAX);
+            reader.wrong_type::<Self>(node).hint(hint);
+        }
+        value
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for NonZero<u32> {
     fn kind() -> String {
         "a whole number, 1 or more".into()

@@ -151,11 +151,11 @@ gate.toml:6:12: cooldown (10m) is longer than cooldown_max (60s)
 #[test]
 fn a_part_of_a_later_version_is_refused_and_not_ignored() {
     golden(
-        &format!("{POOL}slots = 16\n[limits]\nstore = \"redis://r\"\n[[keys]]\nname = \"k\""),
+        &format!("{POOL}discover = 16\n[limits]\nstore = \"redis://r\""),
         r#"
-gate.toml:5:9: "slots" is not supported yet in this version
-  5 | slots = 16
-    |         ^^
+gate.toml:5:12: "discover" is not supported yet in this version
+  5 | discover = 16
+    |            ^^
   hint: remove it
 
 gate.toml:7:9: store: redis:// is not supported yet in this version
@@ -163,12 +163,7 @@ gate.toml:7:9: store: redis:// is not supported yet in this version
     |         ^^^^^^^^^^^
   hint: remove it
 
-gate.toml:8:1: "keys" is not supported yet in this version
-  8 | [[keys]]
-    | ^^^^^^^^
-  hint: remove it
-
-3 errors
+2 errors
 "#,
     );
 }
@@ -264,7 +259,7 @@ pool = "a"
         findings(text),
         [
             "3:8: name: expected a name, found the integer 5",
-            "4:13: replicas: a replica URL starts with http:// (for example http://10.0.0.11:8000)",
+            "4:13: replicas: a replica URL starts with http:// or https:// (for example http://10.0.0.11:8000)",
             "7:16: cooldown_max: \"long\" is not a duration",
         ]
     );

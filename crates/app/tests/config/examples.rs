@@ -28,7 +28,10 @@ fn every_example_loads() {
         .filter(|name| name.ends_with(".toml"))
         .collect();
     names.sort();
-    assert_eq!(names, ["agents.toml", "minimal.toml", "production.toml", "two-models.toml"]);
+    assert_eq!(
+        names,
+        ["agents.toml", "minimal.toml", "production.toml", "team-keys.toml", "two-models.toml"]
+    );
     for name in names {
         example(&format!("examples/{name}"), &Overrides::default());
     }
@@ -47,6 +50,31 @@ fn the_two_models_example_has_a_route_for_each() {
     let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("no routes") };
     let shown: Vec<_> = routes.iter().map(|r| (&*r.model, r.pool, r.upstream_model.as_deref())).collect();
     assert_eq!(shown, [("qwen3", 0, Some("Qwen/Qwen3-32B")), ("bge-m3", 1, None)]);
+}
+
+#[test]
+fn the_team_keys_example_has_keys_a_queue_and_prices_and_nothing_to_warn_of() {
+    let loaded = example("examples/team-keys.toml", &Overrides::default());
+    assert_eq!(loaded.warnings, [""; 0]);
+    let expected = "\
+pool     qwen3-32b: 2 replicas, 32 slots each
+           http://10.0.0.11:8000
+           http://10.0.0.12:8000
+pool     provider: 1 replica, a provider's API
+           https://api.openai.com
+route    qwen3 (also default) -> pool qwen3-32b, model Qwen/Qwen3-32B
+           queue: at most 500 wait, at most 30s
+           price of a million tokens: prompt 0.2, cached 0.02, completion 0.6
+route    gpt-4o-mini -> pool provider
+           price of a million tokens: prompt 0.15, cached 0.075, completion 0.6
+key      assistant: every route, priority 10, no limits
+key      research (project lab): qwen3, gpt-4o-mini
+           at most 20 at once, 600 requests a minute, 200000 tokens a minute, 10.0 of cost a day, 150.0 of cost a month
+key      batch (project lab): qwen3, priority -10
+           at most 64 at once, 500000000 tokens a day
+";
+    let summary = loaded.summary();
+    assert!(summary.contains(expected), "{summary}");
 }
 
 #[test]

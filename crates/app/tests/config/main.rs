@@ -3,9 +3,12 @@
 mod contract;
 mod diagnostics;
 mod examples;
+mod hosted;
+mod keys;
 mod overrides;
 mod reference;
 mod secrets;
+mod tenancy;
 mod understood;
 
 use sluicegate::config::{Config, Loaded, Overrides};
@@ -15,6 +18,8 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "ADMIN_TOKEN" | "SLUICEGATE_ADMIN_TOKEN" => Some("admin-secret".into()),
         "VLLM_API_KEY" => Some("engine-secret".into()),
+        "PROVIDER_KEY_1" => Some("provider-secret-1".into()),
+        "PROVIDER_KEY_2" => Some("provider-secret-2".into()),
         "BLANKS" => Some("two words".into()),
         _ => None,
     }

@@ -47,7 +47,7 @@ fn replicas_with_several_pools_are_refused() {
 fn flags_obey_the_rules_of_the_file() {
     for (overrides, expected) in [
         (replicas(&["h:1"]), "--replica h:1: a replica URL starts with http://"),
-        (replicas(&["https://h"]), "--replica https://h: https:// is not supported yet in this version"),
+        (replicas(&["ftp://h"]), "--replica ftp://h: a replica URL starts with http:// or https://"),
         (replicas(&["http://h", "http://h/"]), "--replica http://h/: the replica http://h is named twice"),
         (
             Overrides { listen: address("0.0.0.0:80"), ..replicas(&["http://h"]) },

@@ -11,7 +11,7 @@ fn contract_keys() -> Vec<&'static str> {
     let mut keys = Vec::new();
     for line in lines {
         if line.starts_with('[') {
-            later = ["[[keys]]", "[routes.fallback]", "[[routes.policies]]"].contains(&line);
+            later = ["[routes.fallback]", "[[routes.policies]]"].contains(&line);
         } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !later) {
             keys.push(key);
         }

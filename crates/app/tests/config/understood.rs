@@ -125,6 +125,7 @@ pool     a: 1 replica
 pool     b: 1 replica
            http://h:1/base
 route    m (also n) -> pool a, model M
+keys     none, whoever reaches the listener is served
 not the default:
   listen.open = true
   listen.max_connections = 7

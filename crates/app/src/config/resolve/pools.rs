@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
 use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, Slots};
 
+use crate::config::choices::Engine;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::names::Name;
 use crate::config::raw::{Affinity, Health, Pool};
-use crate::config::read::{Required, Set};
+use crate::config::read::{Required, Set, Value};
+use crate::config::secret::Secret;
 use crate::config::values::{Refusal, Text};
 
 /// Name of the pool that `--replica` makes where the file has none.
@@ -68,6 +70,11 @@ pub(super) fn pools(
     for (i, pool) in pools.iter().enumerate() {
         replicas(pool, &pools[..i], problems, warnings);
     }
+    for pool in pools {
+        credentials(&pool.value, problems);
+        untold_slots(&pool.value, problems, warnings);
+        hosted(&pool.value, problems, warnings);
+    }
     pools.iter().filter_map(|pool| plan(&pool.value, problems)).collect()
 }
 
@@ -96,7 +103,14 @@ fn replicas(
             warnings.push(problems.line(&url.origin, &what));
         }
     }
-    if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0) {
+    for url in replicas.value.iter().filter(|url| url.value.prefix.ends_with("/v1")) {
+        let what = format!("{}: paths of clients begin with /v1 themselves, so leave it out", url.value.text);
+        warnings.push(problems.line(&url.origin, &what));
+    }
+    // A provider has its own fail-over behind its only address.
+    if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0)
+        && !is_hosted(&pool.value)
+    {
         let what = format!("pool \"{}\" has one replica: nothing to fail over to", name.0);
         warnings.push(problems.line(&only.origin, &what));
     }
@@ -108,12 +122,6 @@ fn place(url: &ReplicaUrl) -> (String, u16, &str) {
 }
 
 fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
-    if let [_, second, ..] = pool.credentials.value.as_slice() {
-        problems.not_yet(&second.origin, "a second credential");
-    }
-    if pool.credentials.sound && pool.credentials.given() && pool.credentials.value.is_empty() {
-        problems.add(&pool.credentials.origin, "credentials: the list is empty").hint("leave the key out");
-    }
     let settings = PoolSettings {
         health: health(&pool.health.value, problems),
         affinity: affinity(&pool.affinity.value),
@@ -126,17 +134,88 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
         settings,
         scrape_timeout: pool.health.value.scrape_timeout.value.0,
         usage_injection: pool.usage_injection.value,
-        credentials: pool
-            .credentials
-            .value
-            .first()
-            .map(|secret| Credential(secret.value.reveal().clone()))
-            .into_iter()
-            .collect(),
-        headers: Vec::new(),
-        slots: Slots::Unknown,
-        hosted: false,
+        credentials: pool.credentials.value.iter().map(|secret| token(&secret.value)).collect(),
+        headers: pool.headers.value.0.iter().map(|h| (h.name.clone(), h.value.clone())).collect(),
+        slots: pool.slots.value,
+        hosted: is_hosted(pool),
     })
+}
+
+/// Whether the pool is a provider's API.
+pub(super) fn is_hosted(pool: &Pool) -> bool {
+    pool.engine.value == Engine::Openai
+}
+
+fn token(secret: &Secret) -> Credential {
+    Credential(secret.reveal().clone())
+}
+
+fn credentials(pool: &Pool, problems: &mut Problems<'_>) {
+    let credentials = &pool.credentials;
+    if credentials.sound && credentials.given() && credentials.value.is_empty() {
+        problems.add(&credentials.origin, "credentials: the list is empty").hint("leave the key out");
+    }
+    for (i, secret) in credentials.value.iter().enumerate() {
+        let same = |other: &&Set<Secret>| other.value.reveal() == secret.value.reveal();
+        if let Some(first) = credentials.value[..i].iter().find(same) {
+            problems
+                .conflict(&secret.origin, "the same credential twice", &first.origin, "the first time")
+                .hint("leave one of them out");
+        }
+    }
+    if !credentials.value.is_empty() && pool.headers.value.has("authorization") {
+        problems
+            .conflict(
+                &pool.headers.origin,
+                "headers: \"authorization\" is what credentials are sent in",
+                &credentials.origin,
+                "the credentials",
+            )
+            .hint("leave one of them out");
+    }
+}
+
+fn untold_slots(pool: &Pool, problems: &Problems<'_>, warnings: &mut Vec<String>) {
+    if pool.slots.value == Slots::Ask && matches!(pool.engine.value, Engine::Vllm | Engine::Tgi) {
+        let what = format!("slots: engines of kind {} do not tell, write a number", pool.engine.value.show());
+        warnings.push(problems.line(&pool.slots.origin, &what));
+    }
+}
+
+/// What holds for a provider's API and for no engine of one's own.
+fn hosted(pool: &Pool, problems: &mut Problems<'_>, warnings: &mut Vec<String>) {
+    if !is_hosted(pool) {
+        return;
+    }
+    if pool.slots.value == Slots::Ask {
+        problems
+            .add(&pool.slots.origin, "slots: a provider's API cannot be asked for its slots")
+            .hint("write a number, or leave slots out");
+    }
+    let readable = pool.credentials.sound && pool.headers.sound;
+    if readable && pool.credentials.value.is_empty() && !pool.headers.value.authenticate() {
+        let what = "engine = \"openai\" and neither credentials nor a header with a secret: most providers ask \
+                    for one";
+        warnings.push(problems.line(&pool.engine.origin, what));
+    }
+    for url in pool.replicas.value.iter().filter(|url| !url.value.tls && !on_this_host(&url.value.host)) {
+        let what = format!("{}: requests to a provider go over the network in the clear", url.value.text);
+        warnings.push(problems.line(&url.origin, &what));
+    }
+    let health = &pool.health.value;
+    for (name, scrape) in
+        [("scrape_interval", &health.scrape_interval), ("scrape_timeout", &health.scrape_timeout)]
+    {
+        if scrape.given() {
+            let what = format!("{name} does nothing, a pool with engine = \"openai\" is never scraped");
+            warnings.push(problems.line(&scrape.origin, &what));
+        }
+    }
+}
+
+fn on_this_host(host: &str) -> bool {
+    let address = host.parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(super::loopback)
 }
 
 fn health(health: &Health, problems: &mut Problems<'_>) -> HealthSettings {

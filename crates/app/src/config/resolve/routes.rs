@@ -1,17 +1,16 @@
 //! Routes: public names, the pool behind each, time limits and retries.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 
-use sluicegate_core::QueueLimits;
-use sluicegate_core::RetrySettings;
-use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Timeouts};
+use sluicegate_core::{Micros, Price, QueueLimits, RetrySettings};
+use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Slots, Timeouts};
 
 use super::bytes;
+use super::pools::is_hosted;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::nearest::nearest;
-use crate::config::raw::{File, Pool, Price, Queue, Retry, Route, Target};
-use crate::config::read::{Set, Value};
+use crate::config::raw::{self, File, Pool, Retry, Route, Target};
+use crate::config::read::Set;
 
 /// The routes of the file, or the template of those that the engines name.
 pub(super) fn routes(
@@ -71,6 +70,14 @@ fn ask_engines(file: &File, problems: &mut Problems<'_>) -> Option<RoutesPlan> {
         _ => {}
     }
     let pool = file.pools.value.first()?;
+    if is_hosted(&pool.value) && file.routes.sound {
+        problems
+            .add(
+                &pool.value.engine.origin,
+                "a provider's API is not asked for its models, and there is no route",
+            )
+            .hint("add [[routes]] with model = ... and [[routes.targets]] with pool = ... for each model");
+    }
     let template = from(&Route::default(), 0, "".into(), None, pool, problems);
     Some(RoutesPlan::AskEngines(Box::new(template)))
 }
@@ -107,16 +114,20 @@ fn plan(
 ) -> Option<RoutePlan> {
     let target = target(route, problems);
     let pool = target.and_then(|target| pool_of(target, pools, problems));
-    only_default_queue(&route.value.queue.value, problems);
-    only_default_price(&route.value.price.value, problems);
-    let limits = &route.value.timeouts.value;
-    if limits.stream_silence.given() && limits.stream_silence.value.0 >= limits.total.value.0 {
-        let what = "stream_silence is not shorter than total, so it never ends a stream";
-        warnings.push(problems.line(&limits.stream_silence.origin, what));
-    }
+    times_that_never_end(&route.value, problems, warnings);
+    odd_price(&route.value.price.value, problems, warnings);
     // A stand-in keeps the rest of a route under judgement when its pool is unknown.
     let stand_in = Set::unset(Pool::default());
     let (index, settings) = pool.map_or((0, &stand_in), |i| (i, &pools.all[i]));
+    if pool.is_some() && settings.value.slots.sound && settings.value.slots.value == Slots::Unknown {
+        let queue = &route.value.queue.value;
+        for (name, at) in [("max_length", &queue.max_length.origin), ("max_wait", &queue.max_wait.origin)] {
+            if *at != Origin::Default {
+                let what = format!("{name} does nothing, the route's pool has no slots and so nobody waits");
+                warnings.push(problems.line(at, &what));
+            }
+        }
+    }
     let model = route.value.model.value.0.as_ref().map(|name| name.0.clone());
     let upstream = target.and_then(|t| t.value.upstream_model.value.as_ref()).map(|name| name.0.clone());
     let plan =
@@ -182,17 +193,47 @@ fn from(
         },
         retry: retry(&route.retry.value, problems),
         hold_limit: bytes(route.retry.value.hold_limit.value.0),
-        queue: QueueLimits::default(),
-        price: sluicegate_core::Price::default(),
-        poison_ttl: std::time::Duration::from_secs(60),
-        poison_entries: 1000,
+        queue: QueueLimits {
+            max_length: route.queue.value.max_length.value as usize,
+            max_wait: route.queue.value.max_wait.value.0,
+        },
+        price: price(&route.price.value),
+        poison_ttl: route.retry.value.poison_ttl.value.0,
+        poison_entries: route.retry.value.poison_entries.value as usize,
+    }
+}
+
+fn price(price: &raw::Price) -> Price {
+    Price { prompt: price.prompt.value.0, cached: price.cached.value.0, completion: price.completion.value.0 }
+}
+
+fn odd_price(price: &raw::Price, problems: &Problems<'_>, warnings: &mut Vec<String>) {
+    let (prompt, cached) = (&price.prompt, &price.cached);
+    if !prompt.sound || !cached.sound {
+        return;
+    }
+    if !cached.given() && prompt.value.0 > Micros(0) {
+        let what = "cached has no price, so prompt tokens from the cache cost nothing";
+        warnings.push(problems.line(&prompt.origin, what));
+    } else if cached.value.0 > prompt.value.0 {
+        warnings.push(problems.line(&cached.origin, "cached prompt tokens cost more than others"));
+    }
+}
+
+fn times_that_never_end(route: &Route, problems: &Problems<'_>, warnings: &mut Vec<String>) {
+    let (silence, wait) = (&route.timeouts.value.stream_silence, &route.queue.value.max_wait);
+    let total = route.timeouts.value.total.value.0;
+    for (limit, what) in [
+        (silence, "stream_silence is not shorter than total, so it never ends a stream"),
+        (wait, "max_wait is not shorter than the route's total, so it never ends a wait"),
+    ] {
+        if limit.given() && limit.value.0 >= total {
+            warnings.push(problems.line(&limit.origin, what));
+        }
     }
 }
 
 fn retry(retry: &Retry, problems: &mut Problems<'_>) -> RetrySettings {
-    let default = Retry::default();
-    only_default("poison_ttl", &retry.poison_ttl, &default.poison_ttl, problems);
-    only_default("poison_entries", &retry.poison_entries, &default.poison_entries, problems);
     if retry.budget.value > 1.0 {
         problems
             .add(
@@ -206,26 +247,6 @@ fn retry(retry: &Retry, problems: &mut Problems<'_>) -> RetrySettings {
         on_status: retry.on_status.value.iter().map(|status| status.value.0).collect(),
         budget: retry.budget.value,
         spill_429: retry.spill_429.value,
-        ..RetrySettings::default()
-    }
-}
-
-fn only_default_queue(queue: &Queue, problems: &mut Problems<'_>) {
-    let default = Queue::default();
-    only_default("max_length", &queue.max_length, &default.max_length, problems);
-    only_default("max_wait", &queue.max_wait, &default.max_wait, problems);
-}
-
-fn only_default_price(price: &Price, problems: &mut Problems<'_>) {
-    let default = Price::default();
-    only_default("prompt", &price.prompt, &default.prompt, problems);
-    only_default("cached", &price.cached, &default.cached, problems);
-    only_default("completion", &price.completion, &default.completion, problems);
-}
-
-/// Refuses a value that a later version will heed, while its default is true already.
-fn only_default<T: Value>(name: impl Display, set: &Set<T>, default: &Set<T>, problems: &mut Problems<'_>) {
-    if set.value.show() != default.value.show() {
-        problems.not_yet(&set.origin, format!("{name} other than {}", default.value.show()));
+        budget_per_second: RetrySettings::default().budget_per_second,
     }
 }
