@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Origin, Problems};
 use super::nearest::nearest;
+use super::source::names_a_secret;
 
 /// A value of the document and its span.
 pub(super) type Node<'d> = &'d Spanned<DeValue<'d>>;
@@ -167,7 +168,11 @@ impl<'s> Reader<'s> {
 
     /// Reports that `node` is not what `T` expects.
     pub(super) fn wrong_type<T: Value>(&mut self, node: Node<'_>) -> &mut super::diagnostics::Diagnostic {
-        let what = format!("{}: expected {}, found {}", self.key(), T::kind(), found(node));
+        let found = match node.get_ref() {
+            DeValue::Integer(_) | DeValue::Float(_) if names_a_secret(self.key()) => "a number".into(),
+            _ => found(node),
+        };
+        let what = format!("{}: expected {}, found {found}", self.key(), T::kind());
         self.problems.add(&Origin::File(node.span()), what)
     }
 

@@ -69,6 +69,7 @@ impl Source {
     fn mask(&mut self, node: &Spanned<DeValue<'_>>, secret: bool) {
         match node.get_ref() {
             DeValue::String(text) if secret && !is_reference(text) => self.masked.push(node.span()),
+            DeValue::Integer(_) | DeValue::Float(_) if secret => self.masked.push(node.span()),
             DeValue::String(url) if url.contains("://") && url.contains('@') => self.masked.push(node.span()),
             DeValue::Array(items) => items.iter().for_each(|item| self.mask(item, secret)),
             DeValue::Table(table) => self.mask_table(table, secret),
@@ -102,12 +103,19 @@ fn holds_a_secret(before: &str, value: &str) -> bool {
     let part_of_a_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
     let key = before.trim_end().trim_end_matches(['"', '\'']);
     let key = key.rsplit(|c| !part_of_a_name(c)).next().unwrap_or(key);
-    let value = value.trim_start().trim_start_matches(['[', ' ', '"', '\'']);
-    names_a_secret(key) && !is_reference(value)
+    names_a_secret(key) && !only_references(value)
+}
+
+/// Whether what is left of a line begins with a quote, perhaps inside a list, and every quoted part is a reference.
+fn only_references(value: &str) -> bool {
+    let quotes = ['"', '\''];
+    let mut quoted = value.split(quotes).skip(1).step_by(2).peekable();
+    let first = value.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
+    first.starts_with(quotes) && quoted.peek().is_some() && quoted.all(is_reference)
 }
 
 /// Hashes are told apart from keys by their form alone, so that neither is shown.
-fn names_a_secret(key: &str) -> bool {
+pub(super) fn names_a_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let words = ["token", "credential", "password", "secret", "api_key", "api-key", "authorization"];
     words.iter().any(|part| key.contains(part)) && !key.starts_with("tokens_per_")

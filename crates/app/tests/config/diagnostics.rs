@@ -217,6 +217,7 @@ fn contradictions_are_refused_with_their_places() {
         (route.replace("[[routes.targets]]\npool = \"a\"\n", ""), "the route has no target"),
         (format!("{route}{route}"), "\"m\" names two routes"),
         (route.replace("[[routes.t", "aliases = [\"x\", \"x\"]\n[[routes.t"), "\"x\" names two routes"),
+        (route.replace("\"m\"", "\"*\""), "\"*\" stands for every route"),
         (format!("{route}[routes.retry]\nattempts = 0"), "attempts: expected a whole number, 1 or more"),
         ("[[pools]]\nname = \"a\"\nreplicas = [\"http://z\"]".into(), "a second pool named \"a\""),
         ("[[pools]]\nname = \"b\"\nreplicas = []".into(), "the pool has no replica"),

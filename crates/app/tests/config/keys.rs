@@ -39,7 +39,6 @@ fn only(routes: &AllowedRoutes) -> Vec<String> {
     }
 }
 
-/// The text with the line numbers of the file that a finding begins with cut off.
 #[track_caller]
 fn golden(text: &str, expected: &str) {
     let told = refused(text);
@@ -145,6 +144,8 @@ fn no_mistake_shows_what_stands_in_the_place_of_a_hash() {
         with("").replace(&format!("\"{HASH}\""), "[\"sk-live-0123\"]"),
         with("").replace(&format!("\"{HASH}\""), "sk-live-0123"),
         with("").replace(&format!("\"{HASH}\""), "\"sk-live-0123"),
+        with("").replace(&format!("\"{HASH}\""), "1230123"),
+        with("").replace(&format!("\"{HASH}\""), "123.0123"),
         with("keyhash = 1").replace(HASH, "sk-live-0123"),
         format!("{GATE}keys = [{{ name = \"k\", hash = \"sk-live-0123\" }}]\n"),
         format!("{GATE}keys = [{{ name = \"k\", hash = \"sk-live-0123\" }}\n"),
@@ -152,6 +153,12 @@ fn no_mistake_shows_what_stands_in_the_place_of_a_hash() {
         let told = refused(&text);
         assert!(!told.contains("0123"), "{told}");
     }
+}
+
+#[test]
+fn a_limit_in_tokens_is_no_secret() {
+    let told = refused(&with("tokens_per_minute = 20_"));
+    assert!(told.contains("14 | tokens_per_minute = 20_\n"), "{told}");
 }
 
 #[test]

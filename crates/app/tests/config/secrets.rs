@@ -71,6 +71,8 @@ fn a_literal_secret_is_not_shown_by_any_other_mistake() {
         with_token("sk-123"),
         with_token("\"env:ADMIN_TOKEN\"").replace("token =", "api_token = \"sk-123\"\ntoken ="),
         with_token("\"env:ADMIN_TOKEN\"") + "credentials = \"sk-123\"\n",
+        with_token("\"env:ADMIN_TOKEN\"") + "credentials = [\"env:VLLM_API_KEY\", \"sk-123\"\n",
+        with_token("\"env:ADMIN_TOKEN\"") + "discover = { a = 1, token = \"sk-123\"\n",
         with_token("\"env:ADMIN_TOKEN\"") + "discover = { token = \"sk-123\" }\n",
         with_token("\"env:ADMIN_TOKEN\"") + "[limits]\nstore = \"redis://:sk-123@h\"\n",
         with_token("\"env:ADMIN_TOKEN\"").replace("http://h:1", "http://user:sk-123@h"),

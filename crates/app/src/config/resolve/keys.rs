@@ -13,8 +13,8 @@ use crate::config::nearest::nearest;
 use crate::config::raw::{File, Key, Route};
 use crate::config::read::Set;
 
-/// Stands for every route.
-const EVERY: &str = "*";
+/// Stands for every route in the list of a key, and so names none.
+pub(super) const EVERY: &str = "*";
 
 /// Who may use the gateway. A key without a readable name or hash has been told to `problems`.
 pub(super) fn keys(file: &File, problems: &mut Problems<'_>) -> KeysPlan {

@@ -6,6 +6,7 @@ use sluicegate_core::{Micros, Price, QueueLimits, RetrySettings};
 use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Slots, Timeouts};
 
 use super::bytes;
+use super::keys::EVERY;
 use super::pools::is_hosted;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::nearest::nearest;
@@ -95,6 +96,11 @@ fn distinct_names(routes: &[Set<Route>], problems: &mut Problems<'_>) {
         for (name, at) in
             model.chain(route.value.aliases.value.iter().map(|alias| (&alias.value, &alias.origin)))
         {
+            if &*name.0 == EVERY {
+                problems
+                    .add(at, "\"*\" stands for every route where a key lists its routes")
+                    .hint("write the name that clients ask for");
+            }
             if let Some(first) = names.get(&*name.0) {
                 let what = format!("\"{}\" names two routes or the same one twice", name.0);
                 problems
