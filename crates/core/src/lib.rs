@@ -2,7 +2,9 @@
 //!
 //! [`Pool`] holds one set of replicas behind one model: who is fit to serve ([`Health`]), how loaded each one is, which
 //! session or prompt prefix is warm where (pins), and which replica the next request goes to. [`Attempts`] decides
-//! what a failed attempt means for its replica and whether another one follows.
+//! what a failed attempt means for its replica and whether another one follows. Where slots are known the pool has
+//! requests wait for one, fairly between keys. [`KeyLedger`] keeps what a key may use, [`Price`] says what it costs,
+//! [`PoisonList`] remembers requests that fail every replica.
 
 mod board;
 mod choose;

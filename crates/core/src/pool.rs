@@ -132,7 +132,8 @@ impl Pool {
         }
     }
 
-    /// The five steps of choosing, and the reservation, as one. Allocates nothing.
+    /// The five steps of choosing, and the reservation, as one. Allocates nothing. It knows neither slots nor who waits
+    /// for one: see [`Pool::admit`].
     ///
     /// # Errors
     /// [`NoReplica`] says why nobody can take the request now.
@@ -237,6 +238,7 @@ impl Pool {
         }
     }
 
+    #[inline]
     fn reserve(&mut self, now: Time, weight: Weight, choice: &Choice) -> Picked {
         choice.remove.into_iter().flatten().for_each(|key| self.pins.remove(key));
         choice.spill.into_iter().for_each(|key| self.pins.spill(key));
@@ -325,11 +327,12 @@ impl Pool {
     }
 
     fn refresh(&mut self, id: ReplicaId) {
+        if self.queue.is_empty() {
+            return self.update_row(id);
+        }
         let before = self.board[id.index()];
         self.update_row(id);
-        if !self.queue.is_empty() {
-            self.stirred(id, before);
-        }
+        self.stirred(id, before);
     }
 
     fn update_row(&mut self, id: ReplicaId) {

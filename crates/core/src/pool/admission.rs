@@ -7,7 +7,7 @@ use crate::effect::Effect;
 use crate::ids::{ReplicaId, Weight};
 use crate::lease::Lease;
 use crate::pick::{NoReplica, PickRequest};
-use crate::queue::{Admission, Denial, FlowId, Line, QueueSnapshot, Rank, Stir, Ticket, Waiting};
+use crate::queue::{Admission, Charge, Denial, FlowId, Line, QueueSnapshot, Rank, Stir, Ticket, Waiting};
 use crate::time::Time;
 use crate::verdict::Verdict;
 
@@ -63,18 +63,14 @@ impl Pool {
     }
 
     /// A failed attempt served nobody.
-    pub(super) fn uncharge(&mut self, lease: &mut Lease, verdict: Verdict) {
+    pub(super) fn uncharge(&mut self, charge: Charge, verdict: Verdict) {
         match verdict {
             Verdict::Success | Verdict::Neutral | Verdict::SilentTimeout => {}
             Verdict::Busy
             | Verdict::Failure(_)
             | Verdict::Refused
             | Verdict::ConnectFailed
-            | Verdict::Deferred => {
-                if let Some(charge) = lease.charge.take() {
-                    self.queue.correct(charge, 0);
-                }
-            }
+            | Verdict::Deferred => self.queue.correct(charge, 0),
         }
     }
 
@@ -90,17 +86,22 @@ impl Pool {
 
     /// Ends every change that may have brought a place or taken the last hope: after it nobody waits for whom there
     /// is a place, or for whom there can never be one.
+    #[inline]
     pub(super) fn settle(&mut self, now: Time) {
-        let stir = std::mem::take(&mut self.stir);
-        if stir != Stir::Nothing {
-            while let Some((ticket, choice)) = self.next_grant(now, stir) {
-                self.grant(now, ticket, &choice);
-            }
+        match std::mem::take(&mut self.stir) {
+            Stir::Nothing => {}
+            stir => self.give_places(now, stir),
+        }
+        self.check();
+    }
+
+    fn give_places(&mut self, now: Time, stir: Stir) {
+        while let Some((ticket, choice)) = self.next_grant(now, stir) {
+            self.grant(now, ticket, &choice);
         }
         if stir == Stir::All {
             self.deny_hopeless();
         }
-        self.check();
     }
 
     fn enqueue(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {

@@ -13,9 +13,11 @@ impl Pool {
     /// Gives the place back and books the verdict. `last_byte`: when a stream byte last came from this replica, on any
     /// stream. A verdict on a request that began before the replica last left service is not booked: it speaks about
     /// a process that may be gone.
-    pub fn release(&mut self, now: Time, mut lease: Lease, verdict: Verdict, last_byte: Option<Time>) {
+    pub fn release(&mut self, now: Time, lease: Lease, verdict: Verdict, last_byte: Option<Time>) {
         let now = self.advance(now);
-        self.uncharge(&mut lease, verdict);
+        if let Some(charge) = lease.charge {
+            self.uncharge(charge, verdict);
+        }
         let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
         replica.load.give_back(lease.weight, lease.sent_after);
         debug_assert!(self.leases.count > 0, "a lease was given back twice");
