@@ -17,6 +17,9 @@ mod answer;
 mod bits;
 #[doc(hidden)]
 pub mod fuzz;
+#[doc(hidden)]
+pub mod fuzz_form;
+mod multipart;
 mod number;
 mod peek;
 mod scan;
@@ -27,6 +30,7 @@ mod usage;
 
 pub use affinity::*;
 pub use answer::*;
+pub use multipart::*;
 pub use peek::*;
 pub use splice::*;
 pub use sse::*;

@@ -16,6 +16,7 @@ mod top;
 mod turns;
 
 pub use spans::{MAX_SPANS, MAX_TEXT_HEAD};
+pub(crate) use top::empty_peek;
 
 /// A range of bytes in the body.
 pub type Span = Range<usize>;
@@ -80,6 +81,8 @@ pub struct Peek {
     pub members_at: usize,
     /// `{}`
     pub empty: bool,
+    /// The body is a form and no JSON: no member can be put in.
+    pub form: bool,
 }
 
 /// A member's value.
@@ -92,11 +95,25 @@ pub enum Value {
         /// It holds escapes: unescape before comparing.
         escaped: bool,
     },
+    /// The content of a form's part: it stands for itself, without quotes or escapes.
+    Plain {
+        /// The content.
+        span: Span,
+    },
     /// A number, null, object, ...
     Other {
         /// The value.
         span: Span,
     },
+}
+
+impl Value {
+    /// Where it stands.
+    pub fn span(&self) -> &Span {
+        match self {
+            Self::Text { span, .. } | Self::Plain { span } | Self::Other { span } => span,
+        }
+    }
 }
 
 /// The value of `stream_options`.

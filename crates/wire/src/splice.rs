@@ -30,18 +30,17 @@ impl Edits {
     /// stream is asked for its usage.
     ///
     /// A body that does not stream is never asked (engines refuse it); stream options that are neither an object nor
-    /// null are the engine's to refuse; a body without a `model` is given none.
+    /// null are the engine's to refuse; a body without a `model` is given none; a form is never asked.
     pub fn new(peek: &Peek, upstream_model: Option<&str>, ask_usage: bool) -> Self {
         let mut edits = SmallVec::<[(Span, Cow<'static, str>); 3]>::new();
         if peek.bom {
             edits.push((0..BOM_LEN, Cow::Borrowed("")));
         }
-        if let (Some(name), Some(Value::Text { span, .. } | Value::Other { span })) =
-            (upstream_model, &peek.model)
-        {
-            edits.push((span.clone(), Cow::Owned(quoted(name))));
+        if let (Some(name), Some(value)) = (upstream_model, &peek.model) {
+            let text = if matches!(value, Value::Plain { .. }) { name.to_owned() } else { quoted(name) };
+            edits.push((value.span().clone(), Cow::Owned(text)));
         }
-        if ask_usage && peek.stream {
+        if ask_usage && peek.stream && !peek.form {
             edits.extend(usage_edit(peek));
         }
         edits.sort_by_key(|(span, _)| span.start);

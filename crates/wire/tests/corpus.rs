@@ -1,9 +1,9 @@
-//! The fuzz targets' corpora of the JSON and event-stream readers, replayed.
+//! The fuzz targets' corpora of the JSON, form and event-stream readers, replayed.
 
 use std::fs;
 use std::path::Path;
 
-use sluicegate_wire::fuzz;
+use sluicegate_wire::{fuzz, fuzz_form};
 
 fn replay(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
@@ -35,4 +35,9 @@ fn sse() {
 #[test]
 fn answer() {
     replay("answer", fuzz::answer);
+}
+
+#[test]
+fn multipart() {
+    replay("multipart", fuzz_form::multipart);
 }

@@ -265,7 +265,8 @@ fn doubled(name: &[u8], at: usize) -> Result<(), PeekError> {
     Err(PeekError::Doubled { name: String::from_utf8_lossy(name).into_owned(), at })
 }
 
-fn empty_peek() -> Peek {
+/// Nothing read yet.
+pub(crate) fn empty_peek() -> Peek {
     Peek {
         bom: false,
         model: None,
@@ -282,5 +283,6 @@ fn empty_peek() -> Peek {
         media_parts: 0,
         members_at: 0,
         empty: false,
+        form: false,
     }
 }
