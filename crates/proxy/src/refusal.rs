@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate_core::{LimitRefusal, NoReplica};
-use sluicegate_wire::{HeadError, PathError, PeekError};
+use sluicegate_wire::{FormError, HeadError, PathError, PeekError};
 
 use crate::usage::Outcome;
 
@@ -78,6 +78,9 @@ pub enum Refusal {
         /// For how long.
         left: Duration,
     },
+    /// The form could not be read, or could be read in two ways.
+    #[error("{0}")]
+    BadForm(FormError),
     /// `model` is missing, blank or not a string.
     #[error("`model` {0}")]
     BadModel(&'static str),
@@ -147,7 +150,7 @@ impl Refusal {
             Self::Limit(LimitRefusal::TooLarge { .. }) => 400,
             Self::QueueTimeout { .. } => 503,
             Self::SuspectedPoison { .. } => 422,
-            Self::BadBody(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
+            Self::BadBody(_) | Self::BadForm(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
             Self::NoReplica(_) | Self::Unreachable => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
@@ -169,8 +172,9 @@ impl Refusal {
             Self::BadCoding { .. } => "invalid_content_encoding",
             Self::UnknownPath(_) => "unknown_path",
             Self::WrongMethod(_) => "method_not_allowed",
-            Self::BadBody(PeekError::Doubled { .. }) => "doubled_member",
+            Self::BadBody(PeekError::Doubled { .. }) | Self::BadForm(FormError::Doubled { .. }) => "doubled_member",
             Self::BadBody(_) => "invalid_json",
+            Self::BadForm(_) => "invalid_form",
             Self::NoKey => "missing_api_key",
             Self::BadKey => "invalid_api_key",
             Self::Limit(LimitRefusal::Exhausted { .. }) => "key_limit",
@@ -193,6 +197,7 @@ impl Refusal {
         match self {
             Self::BadModel(_) | Self::UnknownModel { .. } => Some("model"),
             Self::BadBody(PeekError::Doubled { name, .. }) => Some(name),
+            Self::BadForm(FormError::Doubled { name, .. }) => Some(name),
             _ => None,
         }
     }

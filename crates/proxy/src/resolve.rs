@@ -5,8 +5,8 @@ use std::sync::Arc;
 use httparse::Header;
 use sluicegate_core::{Ask, PickRequest, ReplicaId, Session, Weight};
 use sluicegate_wire::{
-    Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, peek, prefix_key,
-    session_key, unescape,
+    Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
+    peek_form, prefix_key, session_key, unescape,
 };
 
 use crate::keys::Key;
@@ -19,6 +19,8 @@ use crate::route::{Route, Routes};
 const OUTPUT_TOKENS: u64 = 1024;
 /// Longest list of models in a refusal.
 const HINT_MODELS: usize = 10;
+/// Bytes of a model name that are read: longer than the name of any route, so what is cut off is unknown anyway.
+const NAME_READ: usize = 4096;
 /// Longest unknown model name that is repeated to the client.
 const NAME_SHOWN: usize = 100;
 
@@ -60,9 +62,8 @@ pub(crate) fn resolve(
     key: Option<&Key>,
     record: Option<&mut Record>,
 ) -> Result<Resolved, Refusal> {
-    refuse_unsupported(headers, body)?;
     let names: smallvec::SmallVec<[&str; 8]> = routes.session_members().iter().map(|n| &**n).collect();
-    let peek = peek(body, endpoint.shape(), &names).map_err(Refusal::BadBody)?;
+    let peek = read(endpoint, headers, body, &names)?;
     let model = model_name(body, &peek)?;
     if let Some(record) = record {
         record.asked(&model);
@@ -98,29 +99,43 @@ pub(crate) fn dialect_of(target: &str) -> Dialect {
     if target.contains("/messages") { Dialect::Anthropic } else { Dialect::OpenAi }
 }
 
-fn refuse_unsupported(headers: &[Header<'_>], body: &[u8]) -> Result<(), Refusal> {
-    for h in headers {
-        if h.name.eq_ignore_ascii_case("content-type")
-            && h.value.trim_ascii_start().starts_with(b"multipart/")
-        {
-            return Err(Refusal::Unsupported("multipart bodies are not supported yet: send JSON"));
-        }
-    }
+/// Reads the body as JSON, or as a form where the endpoint takes one.
+fn read(endpoint: Endpoint, headers: &[Header<'_>], body: &[u8], names: &[&str]) -> Result<Peek, Refusal> {
     if body.is_empty() {
         return Err(Refusal::BadBody(PeekError::Syntax { what: "it is empty", at: 0 }));
     }
-    Ok(())
+    let (mut kinds, mut multipart) = (0, None);
+    for h in headers.iter().filter(|h| h.name.eq_ignore_ascii_case("content-type")) {
+        kinds += 1;
+        let family = h.value.get(..10).unwrap_or_default();
+        multipart = multipart.or(family.eq_ignore_ascii_case(b"multipart/").then_some(h.value));
+    }
+    let Some(kind) = multipart else {
+        return peek(body, endpoint.shape(), names).map_err(Refusal::BadBody);
+    };
+    if kinds > 1 || !is_form(kind) || !matches!(endpoint, Endpoint::Audio | Endpoint::Images) {
+        return Err(Refusal::Unsupported(
+            "multipart bodies are taken as one multipart/form-data on /v1/audio/* and /v1/images/*: send JSON",
+        ));
+    }
+    peek_form(kind, body).map_err(Refusal::BadForm)
 }
 
 fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
     let span = match &peek.model {
+        None if peek.form => return Err(Refusal::BadModel("is missing: the form needs a part of that name")),
         None => return Err(Refusal::BadModel("is missing")),
         Some(Value::Other { .. }) => return Err(Refusal::BadModel("must be a string")),
-        Some(Value::Text { span, .. }) => span,
+        Some(Value::Text { span, .. } | Value::Plain { span }) => span,
     };
     let mut name = String::new();
-    // Longer than the name of any route: what is cut off here is unknown in any case.
-    unescape(body, span, 4096, &mut name);
+    if peek.form {
+        let value = body.get(span.clone()).unwrap_or_default();
+        let value = value.get(..NAME_READ).unwrap_or(value);
+        name.push_str(std::str::from_utf8(value).map_err(|_| Refusal::BadModel("must be UTF-8"))?);
+    } else {
+        unescape(body, span, NAME_READ, &mut name);
+    }
     if name.trim().is_empty() {
         return Err(Refusal::BadModel("must not be blank"));
     }
