@@ -1,31 +1,17 @@
 //! Calls the admin side of a running gateway.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-/// An answer larger than this many bytes is refused.
-const MAX_ANSWER: usize = 16 * 1024 * 1024;
-/// For the whole call.
-const LIMIT: Duration = Duration::from_secs(10);
+use crate::one_call::{Answer, call};
 
 /// Where the admin side is and how it is entered.
 #[derive(Clone, Debug)]
 pub(crate) struct AdminClient {
     authority: String,
     token: Option<String>,
-}
-
-/// Status and body of an answer.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
 }
 
 impl AdminClient {
@@ -39,27 +25,10 @@ impl AdminClient {
     }
 
     pub(crate) async fn call(&self, method: Method, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
-        let whole = tokio::time::timeout(LIMIT, self.exchange(method, path, body));
-        whole.await.with_context(|| format!("no answer from {} within {LIMIT:?}", self.authority))?
-    }
-
-    async fn exchange(&self, method: Method, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
-        let place = || format!("no admin listener answers at http://{}", self.authority);
-        let stream = TcpStream::connect(&self.authority).await.with_context(place)?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let mut request = Request::builder().method(method).uri(path).header("host", &self.authority);
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let exchange = async move {
-            let answer = sender.send_request(request.body(Full::new(Bytes::from(body)))?).await?;
-            let status = answer.status().as_u16();
-            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-            let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes().to_vec();
-            anyhow::Ok(Answer { status, body })
-        };
-        // The connection's own end carries no news beyond what the exchange says.
-        let (answer, _) = tokio::join!(exchange, connection);
-        answer
+        call(&self.authority, request.body(Full::new(Bytes::from(body)))?, "admin listener").await
     }
 }

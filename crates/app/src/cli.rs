@@ -3,9 +3,11 @@
 mod check;
 mod end;
 mod explain;
+mod key;
 mod serve;
 mod signals;
 mod sim;
+mod usage;
 
 use std::io::IsTerminal;
 use std::io::Write as _;
@@ -37,6 +39,7 @@ Examples:
   sluicegate serve --config sluicegate.toml
   sluicegate check sluicegate.toml
   sluicegate explain --model qwen3 --session s-17 --text 'Hello'
+  sluicegate usage usage.jsonl --by route --by day
 
 Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.
 Exit codes: 0 success, 1 failure while running, 2 error in the configuration or the command line.";
@@ -49,6 +52,10 @@ enum Command {
     Check(CheckArgs),
     /// Ask a running gateway where a request would go, and why
     Explain(ExplainArgs),
+    /// Sum usage logs, and hold the sums against the engines' own counters
+    Usage(Box<usage::UsageArgs>),
+    /// Make an API key, or the hash of one
+    Key(key::KeyArgs),
     /// Run simulated vLLM replicas
     Sim(SimArgs),
     /// Run a gateway, four simulated replicas and traffic in one process, with a live table
@@ -196,6 +203,8 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Usage(args) => usage::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::ConfigDocs(args) => print(&config_docs(match args.form {

@@ -10,9 +10,12 @@ mod every_sink;
 mod gateway_view;
 pub mod inspect;
 pub mod metrics;
+mod one_call;
 #[cfg(test)]
 mod plain_gateway;
+mod reconcile;
 pub mod usage_log;
+mod usage_sums;
 
 pub use app::{App, StartError};
 pub use usage_log::MemorySink;

@@ -6,9 +6,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::{AdminListener, AdminServer, Shown};
-use crate::admin_client::{AdminClient, Answer};
+use crate::admin_client::AdminClient;
 use crate::config::AdminPlan;
 use crate::inspect::Readiness;
+use crate::one_call::Answer;
 use crate::plain_gateway::PlainGateway;
 
 struct Bench {
@@ -86,6 +87,64 @@ async fn the_state_shows_pools_replicas_models_and_gauges() {
 }
 
 #[tokio::test]
+async fn the_state_shows_each_pools_queue() {
+    let (_, state) = Bench::start(None).get("/api/state").await;
+    let classes = json!([{ "priority": 1, "waiting": 3, "oldest_seconds": 2.5 }]);
+    let expected = json!([{
+        "pool": "big",
+        "waiting": 3,
+        "oldest_seconds": 2.5,
+        "routes": [
+            { "route": "qwen3", "waiting": 3, "oldest_seconds": 2.5, "classes": classes },
+            { "route": "idle", "waiting": 0, "oldest_seconds": 0.0, "classes": [] },
+        ],
+        "keys": [{ "key": "team-a", "priority": 1, "waiting": 3, "served_tokens": 40 }],
+        "grants_total": 11,
+        "refused_total": 12,
+        "timeouts_total": 13,
+        "denied_total": 14,
+        "left_total": 15,
+    }]);
+    assert_eq!(state["queues"], expected);
+}
+
+#[tokio::test]
+async fn the_state_shows_keys_with_limits_and_usage_and_nothing_else_of_them() {
+    let (_, state) = Bench::start(None).get("/api/state").await;
+    let expected = json!({
+        "name": "team-a",
+        "project": "search",
+        "routes": ["qwen3"],
+        "priority": 1,
+        "limits": {
+            "max_concurrent": 8,
+            "requests_per_minute": 600,
+            "tokens_per_minute": 100_000,
+            "tokens_per_day": 5_000_000,
+            "tokens_per_month": 9_000_000_000_u64,
+            "cost_per_day": 12.5,
+            "cost_per_month": 200.0,
+        },
+        "usage": {
+            "concurrent": 2,
+            "requests_minute": 30,
+            "tokens_minute": 4_000,
+            "tokens_day": 90_000,
+            "tokens_month": 8_000_000_000_u64,
+            "cost_day": 0.0045,
+            "cost_month": 150.000_001,
+        },
+    });
+    assert_eq!(state["keys"][0], expected);
+    let free = &state["keys"][1];
+    assert_eq!(
+        (&free["name"], &free["project"], &free["routes"]),
+        (&json!("free"), &json!(null), &json!(null))
+    );
+    assert!(free["limits"].as_object().unwrap().values().all(|limit| limit.is_null()), "{free}");
+}
+
+#[tokio::test]
 async fn metrics_are_served_as_openmetrics_text() {
     let answer = Bench::start(None).call(None, Method::GET, "/metrics", "").await;
     let page = String::from_utf8(answer.body).unwrap();
@@ -112,6 +171,22 @@ async fn explain_takes_a_whole_request_and_keeps_its_body_bytes() {
     let (status, explained) = bench.post("/api/explain", &whole).await;
     assert_eq!((status, &explained["session"]), (200, &json!("s1")));
     assert_eq!(explained["estimated_prompt_tokens"], body.len());
+}
+
+#[tokio::test]
+async fn explain_asks_for_the_key_that_is_named() {
+    let bench = Bench::start(None);
+    for (key, steps) in [(r#","key":"team-a""#, json!(["key: team-a"])), ("", json!([]))] {
+        let whole = format!(r#"{{"path":"/v1/chat/completions","body":{{"model":"m"}}{key}}}"#);
+        let (status, explained) = bench.post("/api/explain", &whole).await;
+        assert_eq!((status, &explained["steps"]), (200, &steps));
+    }
+    let (_, explained) = bench.post("/api/explain", r#"{"model":"m","key":"team-a"}"#).await;
+    assert_eq!(
+        explained["steps"],
+        json!([]),
+        "a bare chat body is the client's: none of its members is ours"
+    );
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::{ExplainArgs, Failure, print};
-use crate::admin_client::{AdminClient, Answer};
+use crate::admin_client::AdminClient;
 use crate::inspect::ExplainedView;
+use crate::one_call::Answer;
 
 pub(super) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let body = request(args).map_err(Failure::Usage)?;

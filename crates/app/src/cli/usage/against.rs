@@ -1,0 +1,80 @@
+//! `sluicegate usage --against`: the sums of the lines beside the engines' counters.
+
+use super::{AgainstArgs, UsageArgs, read};
+use crate::cli::{Failure, print};
+use crate::reconcile::{Baseline, Reading, Report, Since, Tokens};
+use crate::usage_sums::{By, Grouped};
+
+pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
+    let against = &args.against;
+    let readings = ask(against).map_err(Failure::running)?;
+    let engines = since(against, &readings).map_err(Failure::running)?;
+    let judged = if args.files.is_empty() { Ok(()) } else { reconcile(args, &engines) };
+    if let Some(path) = &against.save_baseline {
+        // Written whatever the judgement: the next reconciliation starts here.
+        Baseline::of(&readings).save(path).map_err(Failure::running)?;
+        eprintln!("note: the counters of {} engines are in {}", readings.len(), path.display());
+    }
+    judged
+}
+
+fn ask(against: &AgainstArgs) -> anyhow::Result<Vec<Reading>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut readings: Vec<Reading> = Vec::new();
+    for engine in &against.engines {
+        let text = engine.text();
+        anyhow::ensure!(readings.iter().all(|reading| reading.url != text), "{text} is given twice");
+        readings.push(runtime.block_on(engine.read())?);
+    }
+    Ok(readings)
+}
+
+fn since(against: &AgainstArgs, readings: &[Reading]) -> anyhow::Result<Vec<Since>> {
+    let Some(path) = &against.baseline else {
+        let whole =
+            |reading: &Reading| Since { url: reading.url.clone(), tokens: reading.tokens, restarted: false };
+        return Ok(readings.iter().map(whole).collect());
+    };
+    let baseline = Baseline::load(path)?;
+    for url in baseline.left_out(readings) {
+        eprintln!("note: {url} is in the baseline and was not asked");
+    }
+    readings.iter().map(|reading| baseline.since(reading)).collect()
+}
+
+fn reconcile(args: &UsageArgs, engines: &[Since]) -> Result<(), Failure> {
+    let (grouped, counts) = read(args, vec![By::Replica])?;
+    if args.against.baseline.is_none() {
+        eprintln!("note: without --baseline the engines' counters are those since their start");
+    }
+    for engine in engines.iter().filter(|engine| engine.restarted) {
+        eprintln!("note: {} restarted since the baseline; what it counted before is lost", engine.url);
+    }
+    tell_other_replicas(&grouped, engines.len());
+    let total = &grouped.total;
+    let tokens = Tokens { prompt: total.prompt_tokens, completion: total.completion_tokens };
+    let report = Report::new(tokens, total.estimated_tokens, engines, args.against.tolerance);
+    let text = if args.json { report.json().map_err(Failure::running)? } else { report.text() };
+    print(&text)?;
+    args.judge(&counts)?;
+    if report.within_tolerance() {
+        return Ok(());
+    }
+    let tolerance = args.against.tolerance;
+    Err(Failure::running(anyhow::anyhow!("lines and engines differ by more than {tolerance} %")))
+}
+
+/// Replicas cannot be matched with engines by their URLs, which need not be the same; but their number tells.
+fn tell_other_replicas(grouped: &Grouped, engines: usize) {
+    let worked = |tokens: u64| tokens > 0;
+    let replicas = grouped.groups.iter().filter(|group| {
+        group.names.iter().all(Option::is_some)
+            && worked(group.sums.prompt_tokens.saturating_add(group.sums.completion_tokens))
+    });
+    let count = replicas.count();
+    if count != engines {
+        eprintln!(
+            "note: the lines are of {count} replicas, {engines} engines were asked; --replica chooses lines"
+        );
+    }
+}
