@@ -16,6 +16,7 @@ use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
+use crate::credentials::Chosen;
 use crate::keys::Key;
 use crate::pool::{Admitted, LeaseGuard, Place, Reserved};
 use crate::record::Record;
@@ -254,17 +255,42 @@ pub(crate) fn reaches_the_engine(endpoint: Endpoint) -> bool {
     !matches!(endpoint, Endpoint::Tokenize | Endpoint::Detokenize | Endpoint::CountTokens)
 }
 
-/// One attempt at the replica of `lease`.
+/// One attempt at the replica of `lease`. A credential that it refuses is replaced by another: no attempt of its own,
+/// as the replica is not at fault.
 async fn attempt(
     client: &mut Client,
     out: &Outgoing<'_, '_>,
     record: &mut Record,
     lease: &LeaseGuard,
 ) -> End {
-    let slot = lease.replica().slot;
-    if let Some(upstream) = Upstream::idle(slot, clock::now()) {
+    let credentials = out.resolved.route.pool.credentials();
+    loop {
+        let chosen = credentials.choose(clock::now());
+        let end = ask(client, out, record, lease, chosen.as_ref()).await;
+        let status = match &end {
+            End::Answered(exchange) => exchange.status,
+            End::Failed(AttemptFailure::Status(status), _) => *status,
+            _ => return end,
+        };
+        match chosen {
+            Some(chosen)
+                if matches!(status, 401 | 403 | 429) && credentials.refused(&chosen, clock::now()) => {}
+            _ => return end,
+        }
+    }
+}
+
+/// Asks over a kept connection, else over a new one.
+async fn ask(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+    lease: &LeaseGuard,
+    credential: Option<&Chosen>,
+) -> End {
+    if let Some(upstream) = Upstream::idle(lease.replica().slot, clock::now()) {
         record.connect = Some(std::time::Duration::ZERO);
-        match exchange(client, out, lease, upstream).await {
+        match exchange(client, out, lease, credential, upstream).await {
             // A kept connection that was closed before any answer byte: the engine's idle limit, not its fault.
             hold::Held::Stale => {}
             hold::Held::End(end) => return end,
@@ -274,7 +300,7 @@ async fn attempt(
         Ok(upstream) => upstream,
         Err(end) => return end,
     };
-    match exchange(client, out, lease, upstream).await {
+    match exchange(client, out, lease, credential, upstream).await {
         hold::Held::Stale => End::Failed(AttemptFailure::Reset { sent_whole: false }, None),
         hold::Held::End(end) => end,
     }
@@ -284,9 +310,10 @@ async fn exchange(
     client: &mut Client,
     out: &Outgoing<'_, '_>,
     lease: &LeaseGuard,
+    credential: Option<&Chosen>,
     mut upstream: Upstream,
 ) -> hold::Held {
-    match send::send(client, lease, out, &mut upstream).await {
+    match send::send(client, lease, out, credential, &mut upstream).await {
         Ok(sent_whole) => hold::await_answer(client, lease, out, upstream, sent_whole).await,
         Err(interrupt) => hold::Held::End(interrupt.into()),
     }

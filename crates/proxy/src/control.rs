@@ -18,6 +18,10 @@ pub(crate) async fn run(gateway: &Arc<Gateway>) {
 }
 
 async fn run_pool(gateway: Arc<Gateway>, pool: Arc<Pool>) {
+    if pool.plan().hosted {
+        // No scrape looks its names up.
+        tokio::spawn(scrape::look_up(Arc::clone(&pool)));
+    }
     let mut effects = Vec::new();
     loop {
         let next = pool.tick(&mut effects);

@@ -77,6 +77,17 @@ pub struct Explained {
     pub explanation: Explanation,
 }
 
+/// A route as queues number it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteName {
+    /// Its number in the queue of its pool.
+    pub index: RouteIndex,
+    /// Its public model name; `*` for the route to engines that have no list of models.
+    pub model: Arc<str>,
+    /// Its pool.
+    pub pool: Arc<str>,
+}
+
 /// Models that the engines told of, and which replicas serve them.
 #[derive(Debug, Default)]
 struct Learned {
@@ -156,6 +167,17 @@ impl Gateway {
         self.routes.load().models().to_vec()
     }
 
+    /// Every route now, sorted by public model name.
+    #[must_use]
+    pub fn routes(&self) -> Vec<RouteName> {
+        let name = |route: &Arc<Route>| RouteName {
+            index: route.index,
+            model: Arc::clone(&route.plan.model),
+            pool: Arc::clone(route.pool.name()),
+        };
+        self.routes.load().each().map(name).collect()
+    }
+
     /// Some pool has a replica that can take a request, some model is routed, and no shutdown was asked for. One
     /// dead pool must not take the models of the others out of service.
     #[must_use]
@@ -178,7 +200,8 @@ impl Gateway {
         }
     }
 
-    /// What the gateway would do with this request now. Nothing is reserved, nothing recorded.
+    /// What the gateway would do with this request now if `key` sent it. Nothing is reserved, nothing recorded. Without
+    /// a key every route may be used; where there are keys, no pin is found then, as each belongs to some key's project.
     ///
     /// # Errors
     /// The refusal that the request would get before a replica is chosen.
@@ -188,6 +211,7 @@ impl Gateway {
         target: &str,
         headers: &[(String, String)],
         body: &[u8],
+        key: Option<&Key>,
     ) -> Result<Explained, Refusal> {
         let (endpoint, _) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
         let headers: Vec<_> =
@@ -198,7 +222,7 @@ impl Gateway {
             false => coding::decode_now(&codings, body, self.plan.listen.max_body)?,
         };
         let body = if codings.is_empty() { body } else { &decoded };
-        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, None, None)?;
+        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, key, None)?;
         let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
         Ok(Explained {
             route: resolved.route.plan.model.clone(),

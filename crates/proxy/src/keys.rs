@@ -79,6 +79,12 @@ impl Key {
         &self.plan.name
     }
 
+    /// As configured.
+    #[must_use]
+    pub fn plan(&self) -> &KeyPlan {
+        &self.plan
+    }
+
     /// What it has used so far, running requests included.
     #[must_use]
     pub fn usage(&self) -> KeyUsage {

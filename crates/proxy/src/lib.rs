@@ -10,6 +10,7 @@ mod clock;
 mod coding;
 mod connection;
 mod control;
+mod credentials;
 mod gateway;
 mod keys;
 mod local;
@@ -28,10 +29,11 @@ mod server;
 #[cfg(test)]
 mod test_plan;
 mod timer;
+mod tls;
 mod upstream;
 pub mod usage;
 
-pub use gateway::{Explained, Gateway, Gauges};
+pub use gateway::{Explained, Gateway, Gauges, RouteName};
 pub use keys::Key;
 pub use plan::Plan;
 pub use pool::Pool;

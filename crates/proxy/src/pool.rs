@@ -16,6 +16,7 @@ use sluicegate_core::{
 use tokio::sync::Notify;
 
 use crate::clock;
+use crate::credentials::Credentials;
 use crate::plan::{PoolPlan, Slots};
 
 pub(crate) use lease::LeaseGuard;
@@ -29,6 +30,7 @@ pub struct Pool {
     plan: PoolPlan,
     core: Mutex<sluicegate_core::Pool>,
     replicas: Vec<Arc<Replica>>,
+    credentials: Credentials,
     /// Effects for the control thread, in the order in which things happened.
     effects: Mutex<Vec<Effect>>,
     /// Requests that wait for a slot. Locked under the core's lock, or alone.
@@ -80,6 +82,7 @@ impl Pool {
             plan: plan.clone(),
             core: Mutex::new(core),
             replicas,
+            credentials: Credentials::new(&plan.credentials),
             effects: Mutex::default(),
             seats: Mutex::default(),
             changed: Notify::new(),
@@ -111,6 +114,10 @@ impl Pool {
 
     pub(crate) fn plan(&self) -> &PoolPlan {
         &self.plan
+    }
+
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     pub(crate) fn replicas(&self) -> &[Arc<Replica>] {

@@ -172,7 +172,9 @@ impl Refusal {
             Self::BadCoding { .. } => "invalid_content_encoding",
             Self::UnknownPath(_) => "unknown_path",
             Self::WrongMethod(_) => "method_not_allowed",
-            Self::BadBody(PeekError::Doubled { .. }) | Self::BadForm(FormError::Doubled { .. }) => "doubled_member",
+            Self::BadBody(PeekError::Doubled { .. }) | Self::BadForm(FormError::Doubled { .. }) => {
+                "doubled_member"
+            }
             Self::BadBody(_) => "invalid_json",
             Self::BadForm(_) => "invalid_form",
             Self::NoKey => "missing_api_key",

@@ -89,6 +89,11 @@ impl Routes {
         &self.models
     }
 
+    /// Every route once, those to any name last.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Arc<Route>> {
+        self.models.iter().filter_map(|model| self.by_name.get(model)).chain(&self.any)
+    }
+
     pub(crate) fn session_members(&self) -> &[Box<str>] {
         &self.session_members
     }

@@ -15,16 +15,22 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sluicegate_core::{EngineLoad, ReplicaId, Scrape};
 use sluicegate_wire::{Endpoint, EngineMetrics, engine_metrics};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
+use crate::clock;
 use crate::gateway::{Gateway, Models};
+use crate::plan::Slots;
 use crate::pool::{Control, Pool, Replica, ServedModel};
+use crate::tls;
 
 /// Largest answer of a scrape that is read. Real ones are about 60 KB.
 const ANSWER_MAX: usize = 4 * 1024 * 1024;
 /// Time limit of a canary: one token, on an engine that was just seen healthy.
 const CANARY_LIMIT: Duration = Duration::from_secs(10);
+/// How often the names of hosted replicas are looked up.
+const LOOK_UP: Duration = Duration::from_secs(30);
 /// The models are asked for at the first good scrape and at every so many later ones.
 const ASK_MODELS: u64 = 20;
 
@@ -158,6 +164,10 @@ async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call
     };
     replica.models.store(Arc::new(models.unwrap_or_default()));
     gateway.learn_models(pool, replica.id, learned);
+    if pool.plan().slots == Slots::Ask {
+        let slots = call.slots().await;
+        pool.with_core(Control::IfEffects, |core, _| core.set_slots(replica.id, slots));
+    }
     true
 }
 
@@ -183,6 +193,24 @@ async fn addresses(replica: &Replica) -> Vec<SocketAddr> {
     }
 }
 
+/// Keeps the addresses of a hosted pool fresh.
+pub(crate) async fn look_up(pool: Arc<Pool>) {
+    let mut ticker = tokio::time::interval(LOOK_UP);
+    loop {
+        ticker.tick().await;
+        for replica in pool.replicas() {
+            if let Some(address) = addresses(replica).await.first() {
+                replica.set_address(*address);
+            }
+        }
+    }
+}
+
+/// A plain or a TLS connection.
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
 /// One connection for the few calls of a scrape.
 struct Call {
     sender: SendRequest<Full<Bytes>>,
@@ -194,6 +222,7 @@ struct Call {
 impl Call {
     /// Resolves and connects. The address that answered is what the data plane uses from then on.
     async fn open(pool: &Pool, replica: &Replica) -> Result<Self, CallError> {
+        let url = &replica.url;
         let mut stream = Err(CallError::Other);
         for address in addresses(replica).await {
             stream = TcpStream::connect(address).await.map_err(|e| match e.kind() {
@@ -205,11 +234,19 @@ impl Call {
                 break;
             }
         }
+        let stream: Box<dyn Io> = if url.tls {
+            let tls = tls::connect(&url.host, stream?).await;
+            Box::new(tls.map_err(|error| {
+                tracing::debug!(replica = %url.text, %error, "TLS handshake failed");
+                CallError::Other
+            })?)
+        } else {
+            Box::new(stream?)
+        };
         let (sender, connection) =
-            http1::handshake(TokioIo::new(stream?)).await.map_err(|_| CallError::Other)?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(|_| CallError::Other)?;
         tokio::spawn(connection);
-        let credential = pool.plan().credentials.first().map(|c| c.0.clone());
-        let url = &replica.url;
+        let credential = pool.credentials().choose(clock::now()).map(|c| c.credential.0);
         Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
     }
 
@@ -237,6 +274,21 @@ impl Call {
         let body =
             Limited::new(answer.into_body(), ANSWER_MAX).collect().await.map_err(|_| CallError::Other)?;
         Ok((status, body.to_bytes()))
+    }
+
+    /// Requests that the engine serves at the same time, where it tells: llama-server's `/props`, SGLang's server info.
+    async fn slots(&mut self) -> Option<u32> {
+        let sources = [("/props", "total_slots"), ("/get_server_info", "max_running_requests")];
+        for (path, member) in sources {
+            let Ok((status, body)) = self.send(Method::GET, path, String::new()).await else { return None };
+            if status.is_success()
+                && let Ok(answer) = serde_json::from_slice::<Value>(&body)
+                && let Some(slots) = answer.get(member).and_then(Value::as_u64)
+            {
+                return u32::try_from(slots).ok().filter(|&n| n > 0);
+            }
+        }
+        None
     }
 
     /// Model names and their context lengths, where the engine tells them. None: it has no such list.

@@ -11,6 +11,7 @@ use sluicegate_wire::{UpstreamHead, write_decoded_upstream_head};
 use super::{End, Interrupt, Outgoing, interrupted};
 use crate::client::Client;
 use crate::clock;
+use crate::credentials::Chosen;
 use crate::pool::LeaseGuard;
 use crate::record::Record;
 use crate::upstream::Upstream;
@@ -22,13 +23,11 @@ pub(super) async fn connect(
     out: &Outgoing<'_, '_>,
     record: &mut Record,
 ) -> Result<Upstream, End> {
-    let Some(address) = lease.replica().address() else {
-        return Err(End::Failed(AttemptFailure::ConnectFailed, None));
-    };
     let start = clock::now();
     let limit = start + out.resolved.route.plan.timeouts.connect;
     client.timer.set(Some(limit.min(out.deadline)));
-    let mut connecting = pin!(Upstream::connect(address));
+    let replica = lease.replica();
+    let mut connecting = pin!(Upstream::connect(&replica.url, replica.address()));
     let upstream = poll_fn(|cx| {
         if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
             return Poll::Ready(result.map_err(|e| End::Failed(connect_failure(&e), None)));
@@ -51,9 +50,10 @@ pub(super) async fn send(
     client: &mut Client,
     lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
+    credential: Option<&Chosen>,
     upstream: &mut Upstream,
 ) -> Result<bool, Interrupt> {
-    let head = upstream_head(out, lease);
+    let head = upstream_head(out, lease, credential);
     let pieces = out.resolved.edits.slices(&out.body);
     let mut slices: smallvec::SmallVec<[IoSlice<'_>; 10]> = smallvec::SmallVec::new();
     slices.push(IoSlice::new(&head));
@@ -63,40 +63,38 @@ pub(super) async fn send(
     poll_fn(|cx| {
         loop {
             IoSlice::advance_slices(&mut left, 0);
-            if left.is_empty() {
-                return Poll::Ready(Ok(true));
-            }
-            match upstream.stream.try_write_vectored(left) {
-                Ok(n) => IoSlice::advance_slices(&mut left, n),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    match upstream.stream.poll_write_ready(cx) {
-                        Poll::Ready(Ok(())) => {}
-                        Poll::Ready(Err(_)) => return Poll::Ready(Ok(false)),
-                        // It answers before it has read all (an early refusal), or it has closed.
-                        Poll::Pending if upstream.stream.poll_read_ready(cx).is_ready() => {
-                            return Poll::Ready(Ok(false));
-                        }
-                        Poll::Pending => match interrupted(client, lease, out.deadline, cx) {
-                            Some(interrupt) => return Poll::Ready(Err(interrupt)),
-                            None => return Poll::Pending,
-                        },
-                    }
+            let step = if left.is_empty() {
+                match upstream.poll_flush(cx) {
+                    Poll::Ready(flushed) => return Poll::Ready(Ok(flushed.is_ok())),
+                    Poll::Pending => Poll::Pending,
                 }
-                Err(_) => return Poll::Ready(Ok(false)),
+            } else {
+                upstream.poll_write(cx, left)
+            };
+            match step {
+                Poll::Ready(Ok(n)) if n > 0 => IoSlice::advance_slices(&mut left, n),
+                Poll::Ready(_) => return Poll::Ready(Ok(false)),
+                // It answers before it has read all (an early refusal), or it has closed.
+                Poll::Pending if upstream.poll_news(cx) => return Poll::Ready(Ok(false)),
+                Poll::Pending => match interrupted(client, lease, out.deadline, cx) {
+                    Some(interrupt) => return Poll::Ready(Err(interrupt)),
+                    None => return Poll::Pending,
+                },
             }
         }
     })
     .await
 }
 
-fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard) -> Vec<u8> {
+fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, credential: Option<&Chosen>) -> Vec<u8> {
     let url = &lease.replica().url;
     let mut bearer = String::new();
-    let mut extra: smallvec::SmallVec<[(&str, &str); 2]> =
+    let mut extra: smallvec::SmallVec<[(&str, &str); 4]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
-    if let Some(credential) = &out.resolved.route.pool.plan().credentials.first() {
+    extra.extend(out.resolved.route.pool.plan().headers.iter().map(|(name, value)| (&**name, &*value.0)));
+    if let Some(chosen) = credential {
         bearer.push_str("Bearer ");
-        bearer.push_str(&credential.0);
+        bearer.push_str(&chosen.credential.0);
         extra.push(("authorization", &bearer));
     }
     let prefixed;
