@@ -36,8 +36,8 @@ Examples:
     New(NewArgs),
     /// Read a key from standard input and print its hash
     #[command(after_help = "\
-The key is never an argument: arguments stand in the shell's history and in the list of processes, where
-others can read them.
+The key is never an argument: arguments stand in the shell's history and in the list of processes,
+where others can read them.
 
 Examples:
   sluicegate key hash                                  asks for the key

@@ -70,9 +70,9 @@ struct AgainstArgs {
 }
 
 const HELP: &str = "\
-Lines are read once, in bounded memory; 10,000 groups are kept apart, the lines of any further group go into
-(other). Quantiles come from a histogram and are at most 1.6 % off. Lines that are no usage lines are counted
-and the first one is shown.
+Lines are read once, in bounded memory. 10,000 groups are kept apart; the lines of any further
+group go into (other). Quantiles come from a histogram and are at most 1.6 % off. Lines that are no
+usage lines are counted, and the first one is shown.
 
 Examples:
   sluicegate usage usage.jsonl --rotated --by route
@@ -80,21 +80,23 @@ Examples:
   kubectl logs gateway-0 | sluicegate usage - --json
 
 Reconciliation: what the engines counted since a baseline must be what the lines say.
-  sluicegate usage --against http://10.0.0.11:8000/metrics --save-baseline before.json
-  ...
-  sluicegate usage usage.jsonl --since 2026-02-03T04:05 --against http://10.0.0.11:8000/metrics --baseline before.json
+  sluicegate usage --against http://10.0.0.11:8000 --save-baseline before.json
+  sluicegate usage usage.jsonl --since 2026-02-03T04:05 --against http://10.0.0.11:8000 \\
+    --baseline before.json
 
-Choose the lines (--since, --until, --replica) so that they cover the time since the baseline and the engines
-that are asked. What can differ all the same:
-  - traffic that reached an engine past the gateway, or through another one: the engines have more
-  - requests that the gateway cancelled, or that broke off and were retried: the engine has counted what it did,
-    the lines hold the last attempt, with an estimate for what was cut off (told as such)
-  - requests that are running: engines count while they work, a line is written at the end (up to 100 ms later)
-  - an engine that restarted: counters below the baseline are named as a restart, and what it counted before is
-    lost. A restart after which the counters passed the baseline again cannot be seen
-  - usage lines that were lost (sluicegate_usage_lines_lost_total)
+Choose the lines (--since, --until, --replica) so that they cover the time since the baseline and
+the engines that are asked. What can differ all the same:
+  - Traffic that reached an engine past this gateway: the engine has more.
+  - Cancelled and broken requests, and attempts that were retried: the engine counted what it did;
+    the lines hold the last attempt, and an estimate where the engine reported nothing.
+  - Running requests: engines count while they work (some only at the end), the line comes at the
+    end, up to 100 ms later.
+  - Restarted engines: counters below the baseline are named as a restart, and what was counted
+    before it is lost. Once they have passed the baseline again, a restart cannot be seen.
+  - Usage lines that were lost (sluicegate_usage_lines_lost_total).
 
-Exit codes: 0 success, 1 failure, or a difference above --tolerance, or bad lines with --strict, 2 command line.";
+Exit codes: 0 success; 1 failure, a difference above --tolerance, or bad lines with --strict;
+2 error in the command line.";
 
 pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
     if args.against.engines.is_empty() { sum(args) } else { against::run(args) }
