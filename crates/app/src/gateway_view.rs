@@ -1,14 +1,17 @@
 //! The running data plane as the admin side sees it: the only place that translates its types.
 
+mod queues;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluicegate_core::{Candidate, Explanation, Health, PoolSnapshot};
-use sluicegate_proxy::{Explained, Gateway};
+use sluicegate_proxy::plan::AllowedRoutes;
+use sluicegate_proxy::{Explained, Gateway, Key};
 
 use crate::inspect::{
-    CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, NotFound, OutcomeView, Readiness,
-    RefusedView, health_name, no_replica_name,
+    CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, KeyState, NotFound, OutcomeView,
+    QueueView, Readiness, RefusedView, health_name, no_replica_name,
 };
 
 /// A gateway and whether its shutdown was asked for.
@@ -26,11 +29,31 @@ impl GatewayView {
     pub(crate) fn draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
+
+    fn key(&self, name: &str) -> Result<&Key, RefusedView> {
+        let key = self.gateway.keys().iter().find(|key| **key.name() == *name);
+        key.map(|key| &**key).ok_or_else(|| RefusedView {
+            status: 404,
+            code: "unknown_key".into(),
+            message: format!("there is no key of the name `{name}`"),
+        })
+    }
 }
 
 impl Inspect for GatewayView {
     fn pools(&self) -> Vec<(Arc<str>, PoolSnapshot)> {
         self.gateway.pools().iter().map(|pool| (Arc::clone(pool.name()), pool.snapshot())).collect()
+    }
+
+    fn queues(&self) -> Vec<QueueView> {
+        let routes = self.gateway.routes();
+        let keys: Vec<_> = self.gateway.keys().iter().map(|key| Arc::clone(key.name())).collect();
+        let pools = self.gateway.pools().iter();
+        pools.map(|pool| queues::view(pool.name(), &pool.queue(), &routes, &keys)).collect()
+    }
+
+    fn keys(&self) -> Vec<KeyState> {
+        self.gateway.keys().iter().map(|key| key_state(key)).collect()
     }
 
     fn models(&self) -> Vec<Arc<str>> {
@@ -63,8 +86,9 @@ impl Inspect for GatewayView {
     }
 
     fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
-        let ExplainRequest { method, target, headers, body } = request;
-        match self.gateway.explain(method, target, headers, body) {
+        let ExplainRequest { method, target, headers, body, key } = request;
+        let key = key.as_deref().map(|name| self.key(name)).transpose()?;
+        match self.gateway.explain(method, target, headers, body, key) {
             Ok(explained) => Ok(explained_view(explained)),
             Err(refusal) => Err(RefusedView {
                 status: refusal.status(),
@@ -89,6 +113,21 @@ impl Inspect for GatewayView {
 
 const fn takes_requests(health: Health) -> bool {
     matches!(health, Health::Live | Health::Probing)
+}
+
+fn key_state(key: &Key) -> KeyState {
+    let plan = key.plan();
+    KeyState {
+        name: Arc::clone(&plan.name),
+        project: plan.project.clone(),
+        routes: match &plan.routes {
+            AllowedRoutes::All => None,
+            AllowedRoutes::Only(routes) => Some(routes.clone()),
+        },
+        priority: plan.priority,
+        limits: plan.limits.clone(),
+        usage: key.usage(),
+    }
 }
 
 fn explained_view(explained: Explained) -> ExplainedView {

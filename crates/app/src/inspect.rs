@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sluicegate_core::{Health, NoReplica, PoolSnapshot};
+use sluicegate_core::{Health, KeyLimits, KeyUsage, Micros, NoReplica, PoolSnapshot};
 
 /// A running gateway, read and steered from outside the data plane.
 pub trait Inspect: Send + Sync + 'static {
     /// Every pool's name and state now.
     fn pools(&self) -> Vec<(Arc<str>, PoolSnapshot)>;
+    /// Every pool's queue now, in the order of the pools.
+    fn queues(&self) -> Vec<QueueView>;
+    /// Every key's limits and what it has used, in the order of the configuration; none where the gateway is open.
+    fn keys(&self) -> Vec<KeyState>;
     /// The public model names, sorted.
     fn models(&self) -> Vec<Arc<str>>;
     /// Whether requests are welcome.
@@ -77,6 +81,85 @@ pub struct GaugesView {
     pub refused_heads_total: u64,
 }
 
+/// One API key: what it may do and what it has used. Neither the key nor its hash is shown to anybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its project.
+    pub project: Option<Arc<str>>,
+    /// The routes that it may use; None: every one.
+    pub routes: Option<Vec<Arc<str>>>,
+    /// Its class in queues.
+    pub priority: i32,
+    /// What it may use up.
+    pub limits: KeyLimits,
+    /// What it has used, estimates of running requests included.
+    pub usage: KeyUsage,
+}
+
+/// The requests of one pool that wait for a slot, and what became of earlier ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueView {
+    /// The pool's name.
+    pub pool: String,
+    /// Waiting requests of all routes.
+    pub waiting: usize,
+    /// How long the oldest of them has waited; 0 where none waits.
+    pub oldest_seconds: f64,
+    /// Every route of the pool, also those that nobody waits for.
+    pub routes: Vec<RouteQueueView>,
+    /// Keys that wait, those with the most waiting requests first: the first 100.
+    pub keys: Vec<KeyQueueView>,
+    /// Places given to requests that had waited, so far.
+    pub grants_total: u64,
+    /// Requests turned away because as many waited as may, so far.
+    pub refused_total: u64,
+    /// Requests that had waited too long, so far.
+    pub timeouts_total: u64,
+    /// Waiting requests whose last possible replica went away, so far.
+    pub denied_total: u64,
+    /// Clients that left while their request waited, so far.
+    pub left_total: u64,
+}
+
+/// A route's waiting requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RouteQueueView {
+    /// Public model name; empty for what still waits for a route that is gone.
+    pub route: String,
+    /// Waiting requests of all classes.
+    pub waiting: usize,
+    /// How long the oldest of them has waited.
+    pub oldest_seconds: f64,
+    /// Those of each class, where any wait.
+    pub classes: Vec<ClassQueueView>,
+}
+
+/// A route's waiting requests of one class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassQueueView {
+    /// The class: higher goes first.
+    pub priority: i32,
+    /// Waiting requests.
+    pub waiting: usize,
+    /// How long the oldest of them has waited.
+    pub oldest_seconds: f64,
+}
+
+/// A key's waiting requests of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyQueueView {
+    /// The key's name; None where the gateway is open.
+    pub key: Option<String>,
+    /// The class.
+    pub priority: i32,
+    /// Waiting requests, retries apart.
+    pub waiting: usize,
+    /// Tokens it was served beyond the key of its class that was served least.
+    pub served_tokens: u64,
+}
+
 /// A request to explain, as a client would send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainRequest {
@@ -88,6 +171,8 @@ pub struct ExplainRequest {
     pub headers: Vec<(String, String)>,
     /// Body bytes.
     pub body: Vec<u8>,
+    /// Name of the key that sends it; None: whoever may use every route.
+    pub key: Option<String>,
 }
 
 /// What would be done with a request, and why.
@@ -157,6 +242,12 @@ pub struct RefusedView {
     pub code: String,
     /// The error's message.
     pub message: String,
+}
+
+/// Money in the unit that prices are configured in. Shown, never summed: 15 digits are exact.
+#[must_use]
+pub fn amount(money: Micros) -> f64 {
+    money.0 as f64 / 1e6
 }
 
 /// Every health state, for metrics that show one series for each.

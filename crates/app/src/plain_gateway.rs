@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sluicegate_core::{EngineLoad, Health, PoolSnapshot, ReplicaId, ReplicaSnapshot};
-
-use crate::inspect::{
-    CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, NotFound, OutcomeView, Readiness,
-    RefusedView,
+use sluicegate_core::{
+    EngineLoad, Health, KeyLimits, KeyUsage, Micros, PoolSnapshot, ReplicaId, ReplicaSnapshot, Spent,
 };
 
-/// Two replicas in one pool; what was drained is remembered.
+use crate::inspect::{
+    CandidateView, ClassQueueView, ExplainRequest, ExplainedView, GaugesView, Inspect, KeyQueueView,
+    KeyState, NotFound, OutcomeView, QueueView, Readiness, RefusedView, RouteQueueView,
+};
+
+/// Two replicas in one pool, two routes, two keys; what was drained is remembered.
 pub(crate) struct PlainGateway {
     pub(crate) readiness: Mutex<Readiness>,
     pub(crate) drained: Mutex<HashSet<String>>,
@@ -46,6 +48,54 @@ fn replica(id: u32, health: Health, cooldown_left: Option<Duration>) -> ReplicaS
     }
 }
 
+/// Three requests wait for one of two routes.
+fn queue() -> QueueView {
+    let class = ClassQueueView { priority: 1, waiting: 3, oldest_seconds: 2.5 };
+    let busy =
+        RouteQueueView { route: "qwen3".into(), waiting: 3, oldest_seconds: 2.5, classes: vec![class] };
+    let idle = RouteQueueView { route: "idle".into(), ..RouteQueueView::default() };
+    QueueView {
+        pool: "big".into(),
+        waiting: 3,
+        oldest_seconds: 2.5,
+        routes: vec![busy, idle],
+        keys: vec![KeyQueueView { key: Some("team-a".into()), priority: 1, waiting: 3, served_tokens: 40 }],
+        grants_total: 11,
+        refused_total: 12,
+        timeouts_total: 13,
+        denied_total: 14,
+        left_total: 15,
+    }
+}
+
+/// A key with every limit, at work.
+fn limited_key() -> KeyState {
+    let limits = KeyLimits {
+        max_concurrent: Some(8),
+        requests_per_minute: Some(600),
+        tokens_per_minute: Some(100_000),
+        tokens_per_day: Some(5_000_000),
+        tokens_per_month: Some(9_000_000_000),
+        cost_per_day: Some(Micros(12_500_000)),
+        cost_per_month: Some(Micros(200_000_000)),
+    };
+    let usage = KeyUsage {
+        concurrent: 2,
+        requests_minute: 30,
+        tokens_minute: 4_000,
+        day: Spent { tokens: 90_000, cost: Micros(4_500) },
+        month: Spent { tokens: 8_000_000_000, cost: Micros(150_000_001) },
+    };
+    KeyState {
+        name: "team-a".into(),
+        project: Some("search".into()),
+        routes: Some(vec!["qwen3".into()]),
+        priority: 1,
+        limits,
+        usage,
+    }
+}
+
 impl Inspect for PlainGateway {
     fn pools(&self) -> Vec<(Arc<str>, PoolSnapshot)> {
         let replicas = vec![
@@ -54,6 +104,22 @@ impl Inspect for PlainGateway {
         ];
         let pool = PoolSnapshot { replicas, imbalance_index: 0.0, session_pins: 7, prefix_pins: 1 };
         vec![("big".into(), pool)]
+    }
+
+    fn queues(&self) -> Vec<QueueView> {
+        vec![queue()]
+    }
+
+    fn keys(&self) -> Vec<KeyState> {
+        let free = KeyState {
+            name: "free".into(),
+            project: None,
+            routes: None,
+            priority: 0,
+            limits: KeyLimits::default(),
+            usage: KeyUsage::default(),
+        };
+        vec![limited_key(), free]
     }
 
     fn models(&self) -> Vec<Arc<str>> {
@@ -92,7 +158,7 @@ impl Inspect for PlainGateway {
                 inflight: 1,
                 excluded: None,
             }],
-            steps: vec!["pool: 1 of 2 replicas".into()],
+            steps: request.key.iter().map(|key| format!("key: {key}")).collect(),
         })
     }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::answer::Failure;
 use crate::inspect::ExplainRequest;
 
-/// `{"method","path","headers","body"}`; the body's bytes are kept as they are.
+/// `{"method","path","headers","body","key"}`; `key` is the name of the key that asks, never a key; the body's bytes are kept as they are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Whole<'a> {
@@ -19,6 +19,7 @@ struct Whole<'a> {
     headers: BTreeMap<String, String>,
     #[serde(borrow)]
     body: Option<&'a RawValue>,
+    key: Option<String>,
 }
 
 /// No request body of an API has a top-level `path`, so it tells the two forms apart.
@@ -37,14 +38,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<ExplainRequest, Failure> {
             target: "/v1/chat/completions".into(),
             headers: vec![("content-type".into(), "application/json".into())],
             body: bytes.to_vec(),
+            key: None,
         });
     }
-    let whole: Whole<'_> = serde_json::from_slice(bytes)
-        .map_err(|error| Failure::bad_request(format!("expected method, path, headers and body: {error}")))?;
+    let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(|error| {
+        Failure::bad_request(format!("expected method, path, headers, body and key: {error}"))
+    })?;
     Ok(ExplainRequest {
         method: whole.method.unwrap_or_else(|| "POST".into()),
         target: whole.path,
         headers: whole.headers.into_iter().collect(),
         body: whole.body.map(|body| body.get().as_bytes().to_vec()).unwrap_or_default(),
+        key: whole.key,
     })
 }

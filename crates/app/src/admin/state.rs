@@ -1,10 +1,13 @@
 //! `GET /api/state`: everything at a glance, as JSON.
 
+mod keys;
+
 use serde::Serialize;
 use sluicegate_core::{EngineLoad, PoolSnapshot, ReplicaSnapshot, Transition};
 
 use super::Shown;
-use crate::inspect::{GaugesView, Readiness, health_name};
+use crate::inspect::{GaugesView, QueueView, Readiness, health_name};
+use keys::KeyView;
 
 /// The gateway's state.
 #[derive(Serialize)]
@@ -17,6 +20,8 @@ pub(super) struct StateView {
     gauges: GaugesView,
     usage_lines_lost: u64,
     pools: Vec<PoolView>,
+    queues: Vec<QueueView>,
+    keys: Vec<KeyView>,
 }
 
 #[derive(Serialize)]
@@ -76,6 +81,8 @@ impl StateView {
             gauges: shown.gateway.gauges(),
             usage_lines_lost: shown.lost_lines(),
             pools: shown.gateway.pools().iter().map(|(name, now)| PoolView::of(name, now)).collect(),
+            queues: shown.gateway.queues(),
+            keys: shown.gateway.keys().into_iter().map(KeyView::of).collect(),
         }
     }
 }

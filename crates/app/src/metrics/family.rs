@@ -23,6 +23,7 @@ pub(super) struct Family {
 #[derive(Debug)]
 enum Samples {
     Counts(Vec<(Labels, u64)>),
+    Sums(Vec<(Labels, f64)>),
     Levels(Vec<(Labels, f64)>),
     Histograms(Vec<(Labels, Histogram)>),
 }
@@ -32,6 +33,12 @@ impl Family {
     pub(super) fn counts(name: &'static str, help: &'static str, mut samples: Vec<(Labels, u64)>) -> Self {
         samples.sort_by(|a, b| a.0.cmp(&b.0));
         Self { name, help, samples: Samples::Counts(samples) }
+    }
+
+    /// Totals that are not whole numbers, named likewise.
+    pub(super) fn sums(name: &'static str, help: &'static str, mut samples: Vec<(Labels, f64)>) -> Self {
+        samples.sort_by(|a, b| a.0.cmp(&b.0));
+        Self { name, help, samples: Samples::Sums(samples) }
     }
 
     /// Values that go up and down.
@@ -52,13 +59,14 @@ impl Family {
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let kind = match self.samples {
-            Samples::Counts(_) => MetricType::Counter,
+            Samples::Counts(_) | Samples::Sums(_) => MetricType::Counter,
             Samples::Levels(_) => MetricType::Gauge,
             Samples::Histograms(_) => MetricType::Histogram,
         };
         let mut encoder = encoder.encode_descriptor(self.name, self.help, None, kind)?;
         match &self.samples {
             Samples::Counts(samples) => encode_each(&mut encoder, samples, |n| ConstCounter::new(*n)),
+            Samples::Sums(samples) => encode_each(&mut encoder, samples, |x| ConstCounter::new(*x)),
             Samples::Levels(samples) => encode_each(&mut encoder, samples, |x| ConstGauge::new(*x)),
             Samples::Histograms(samples) => encode_each(&mut encoder, samples, Histogram::clone),
         }

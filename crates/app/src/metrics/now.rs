@@ -1,4 +1,7 @@
-//! The state of pools and replicas at the moment of the scrape.
+//! The state of pools, replicas, queues and keys at the moment of the scrape.
+
+mod keys;
+mod queues;
 
 use sluicegate_core::{PoolSnapshot, ReplicaSnapshot};
 
@@ -10,6 +13,8 @@ pub(super) fn families(gateway: &dyn Inspect, lost_lines: u64) -> Vec<Family> {
         gateway.pools().into_iter().map(|(name, now)| (String::from(&*name), now)).collect();
     let mut families = replica_families(&pools);
     families.extend(pool_families(&pools));
+    families.extend(queues::families(&gateway.queues()));
+    families.extend(keys::families(&gateway.keys()));
     let gauges = gateway.gauges();
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.extend([

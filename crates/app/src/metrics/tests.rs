@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
 
+use sluicegate_core::{Limit, LimitRefusal, Micros};
+use sluicegate_proxy::Refusal;
 use sluicegate_proxy::usage::{Outcome, UsageLine, UsageSink, UsageSource};
 use sluicegate_wire::Usage;
 
 use super::Metrics;
+use super::requests::REJECTIONS;
 use crate::plain_gateway::PlainGateway;
 
 fn line(outcome: Outcome, status: Option<u16>) -> UsageLine<'static> {
@@ -27,10 +30,10 @@ fn line(outcome: Outcome, status: Option<u16>) -> UsageLine<'static> {
         affinity: None,
         spilled: false,
         attempts: 1,
-        key: None,
+        key: Some("team-a"),
         project: None,
-        queued: None,
-        cost: None,
+        queued: Some(Duration::from_millis(300)),
+        cost: Some(Micros(4_500)),
         connect: None,
         ttft: Some(Duration::from_millis(250)),
         total: Duration::from_secs(2),
@@ -55,10 +58,17 @@ fn unknown_route() -> UsageLine<'static> {
         pool: None,
         reason: None,
         attempts: 0,
+        key: None,
+        queued: None,
+        cost: None,
         ttft: None,
         usage: None,
         ..line(Outcome::ClientError, Some(404))
     }
+}
+
+fn rejected(outcome: Outcome, code: &'static str) -> UsageLine<'static> {
+    UsageLine { outcome, error_type: Some(code), status: Some(429), ..unknown_route() }
 }
 
 fn page() -> String {
@@ -68,6 +78,9 @@ fn page() -> String {
     let spilled = UsageLine { spilled: true, attempts: 2, ..line(Outcome::ClientGone, None) };
     metrics.write(&spilled);
     metrics.write(&unknown_route());
+    metrics.write(&rejected(Outcome::RejectedAuth, "invalid_api_key"));
+    metrics.write(&UsageLine { key: Some("team-a"), ..rejected(Outcome::RejectedLimit, "key_limit") });
+    metrics.write(&rejected(Outcome::RejectedQueue, "made up elsewhere"));
     metrics.page(&PlainGateway::default(), 3).unwrap()
 }
 
@@ -81,6 +94,35 @@ fn the_page_equals_its_golden() {
 fn nothing_a_client_chose_becomes_a_label() {
     assert!(!page().contains("no-such-model"));
     assert!(!page().contains("asked"));
+    assert!(!page().contains("made up elsewhere"));
+}
+
+#[test]
+fn every_refusal_that_turns_a_request_away_is_a_reason_of_its_own() {
+    let after = Duration::from_secs(1);
+    let limit = Limit::TokensPerDay;
+    let codes = [
+        Refusal::NoKey,
+        Refusal::BadKey,
+        Refusal::Limit(LimitRefusal::Exhausted { limit, retry_after: after }),
+        Refusal::Limit(LimitRefusal::TooLarge { limit, most: 1, asked: 2 }),
+        Refusal::QueueFull { retry_after: after },
+        Refusal::QueueTimeout { retry_after: after },
+        Refusal::SuspectedPoison { left: after },
+    ]
+    .map(|refusal| {
+        assert!(refusal.outcome().as_str().starts_with("rejected_"), "{refusal}");
+        refusal.code()
+    });
+    assert_eq!(codes, REJECTIONS);
+}
+
+#[test]
+fn money_that_was_counted_in_millionths_is_shown_whole() {
+    let metrics = Metrics::default();
+    (0..1000).for_each(|_| metrics.write(&line(Outcome::Ok, Some(200))));
+    let page = metrics.page(&PlainGateway::default(), 0).unwrap();
+    assert!(page.contains("sluicegate_cost_total{route=\"qwen3\",key=\"team-a\"} 4.5\n"), "{page}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sluicegate_core::Micros;
 use sluicegate_proxy::usage::UsageLine;
 
 use super::json_text::{append_content, append_string};
@@ -14,8 +15,8 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
     fields.text(r#"{"request_id":"#, Some(line.request_id));
     fields.0.extend_from_slice(br#","time":""#);
     append_time(fields.0, line.time);
-    // Keys, queueing and prices are not known to this version: their fields hold their place.
-    fields.0.extend_from_slice(br#"","key":null,"project":null"#);
+    fields.text(r#"","key":"#, line.key);
+    fields.text(r#","project":"#, line.project);
     fields.text(r#","model":"#, line.model);
     fields.text(r#","route":"#, line.route);
     fields.target(line);
@@ -31,7 +32,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
     fields.text(r#","affinity":"#, line.affinity);
     fields.flag(r#","spilled":"#, line.spilled);
     fields.count(r#","attempts":"#, Some(u64::from(line.attempts)));
-    fields.millis(r#","queue_ms":"#, None);
+    fields.millis(r#","queue_ms":"#, line.queued);
     fields.millis(r#","connect_ms":"#, line.connect);
     fields.millis(r#","ttft_ms":"#, line.ttft);
     fields.millis(r#","total_ms":"#, Some(line.total));
@@ -45,7 +46,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
     fields.text(r#","usage_source":"#, Some(line.usage_source.as_str()));
     fields.text(r#","finish_reason":"#, line.finish_reason);
     fields.count(r#","events":"#, line.events);
-    fields.0.extend_from_slice(br#","cost":null"#);
+    fields.money(r#","cost":"#, line.cost);
     fields.text(r#","gateway":"#, Some(gateway));
     fields.0.extend_from_slice(b"}\n");
 }
@@ -82,6 +83,20 @@ impl Fields<'_> {
         let part = micros % 1000;
         let decimal = |value: u64| b'0' + u8::try_from(value % 10).unwrap_or(0);
         self.0.extend([b'.', decimal(part / 100), decimal(part / 10), decimal(part)]);
+    }
+
+    /// Exactly the amount, without trailing zeros.
+    fn money(&mut self, label: &str, value: Option<Micros>) {
+        let Some(Micros(micros)) = value else { return self.count(label, None) };
+        self.count(label, Some(micros / 1_000_000));
+        let mut part = micros % 1_000_000;
+        if part > 0 {
+            self.0.push(b'.');
+        }
+        while part > 0 {
+            self.0.push(b'0' + u8::try_from(part / 100_000).unwrap_or(0));
+            part = part % 100_000 * 10;
+        }
     }
 
     /// A target is one (pool, upstream model) of a route; as long as targets have no names of their own, that pair

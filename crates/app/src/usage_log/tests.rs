@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
+use sluicegate_core::Micros;
 use sluicegate_proxy::usage::{Outcome, UsageLine, UsageSink, UsageSource};
 use sluicegate_wire::Usage;
 
@@ -29,10 +30,10 @@ fn full_line() -> UsageLine<'static> {
         affinity: Some("session"),
         spilled: false,
         attempts: 1,
-        key: None,
-        project: None,
-        queued: None,
-        cost: None,
+        key: Some("team-a"),
+        project: Some("search \"1\""),
+        queued: Some(Duration::from_micros(12_345)),
+        cost: Some(Micros(4_500)),
         connect: Some(Duration::ZERO),
         ttft: Some(Duration::from_micros(182_417)),
         total: Duration::from_micros(1_520_004),
@@ -91,13 +92,13 @@ fn json(line: &UsageLine<'_>) -> String {
 }
 
 const FULL_GOLDEN: &str = concat!(
-    r#"{"request_id":"req-1","time":"2026-02-03T04:05:06.789Z","key":null,"project":null,"#,
+    r#"{"request_id":"req-1","time":"2026-02-03T04:05:06.789Z","key":"team-a","project":"search \"1\"","#,
     r#""model":"qwen3\"\n","route":"qwen3","target":"big/Qwen/Qwen3-32B","upstream_model":"Qwen/Qwen3-32B","#,
     r#""pool":"big","replica":"http://10.0.0.11:8000","endpoint":"/v1/chat/completions","stream":true,"#,
     r#""status":200,"outcome":"ok","error_type":null,"reason":"affinity_session","affinity":"session","#,
-    r#""spilled":false,"attempts":1,"queue_ms":null,"connect_ms":0.000,"ttft_ms":182.417,"total_ms":1520.004,"#,
+    r#""spilled":false,"attempts":1,"queue_ms":12.345,"connect_ms":0.000,"ttft_ms":182.417,"total_ms":1520.004,"#,
     r#""bytes_in":1834,"bytes_out":20511,"prompt_tokens":412,"cached_tokens":400,"completion_tokens":80,"#,
-    r#""reasoning_tokens":7,"usage_source":"engine","finish_reason":"stop","events":82,"cost":null,"#,
+    r#""reasoning_tokens":7,"usage_source":"engine","finish_reason":"stop","events":82,"cost":0.0045,"#,
     r#""gateway":"gw-1"}"#,
     "\n"
 );
@@ -117,6 +118,33 @@ const BARE_GOLDEN: &str = concat!(
 fn a_line_has_the_promised_fields_in_the_promised_order() {
     assert_eq!(json(&full_line()), FULL_GOLDEN);
     assert_eq!(json(&bare_line()), BARE_GOLDEN);
+}
+
+#[test]
+fn money_is_written_exactly() {
+    for (micros, number) in [
+        (0, "0"),
+        (1, "0.000001"),
+        (10, "0.00001"),
+        (4_500, "0.0045"),
+        (100_000, "0.1"),
+        (999_999, "0.999999"),
+        (1_000_000, "1"),
+        (1_050_000, "1.05"),
+        (12_000_001, "12.000001"),
+        (u64::MAX, "18446744073709.551615"),
+    ] {
+        let text = json(&UsageLine { cost: Some(Micros(micros)), ..bare_line() });
+        assert!(text.contains(&format!(r#","cost":{number},"gateway""#)), "{micros}: {text}");
+    }
+}
+
+#[test]
+fn the_documentation_names_every_outcome() {
+    let documentation = include_str!("../../../../docs/usage-line.md");
+    let row = documentation.lines().find(|row| row.starts_with("| `outcome` |")).unwrap();
+    let named: Vec<_> = row.split('`').skip(3).step_by(2).collect();
+    assert_eq!(named, Outcome::ALL.map(Outcome::as_str));
 }
 
 #[test]

@@ -1,0 +1,29 @@
+//! Requests that wait for a slot, and what became of those that did.
+
+use super::{Family, Labels};
+use crate::inspect::QueueView;
+
+pub(super) fn families(queues: &[QueueView]) -> Vec<Family> {
+    let by_pool = |queue: &QueueView| vec![("pool", queue.pool.clone())];
+    let count = |name, help, read: fn(&QueueView) -> u64| {
+        Family::counts(name, help, queues.iter().map(|queue| (by_pool(queue), read(queue))).collect())
+    };
+    let oldest = queues.iter().map(|queue| (by_pool(queue), queue.oldest_seconds)).collect();
+    vec![
+        Family::levels("sluicegate_queue_waiting", "Requests that wait for a slot", waiting(queues)),
+        Family::levels("sluicegate_queue_oldest_seconds", "How long the oldest of them has waited", oldest),
+        count("sluicegate_queue_grants", "Slots given to requests that had waited", |q| q.grants_total),
+        count("sluicegate_queue_refused", "Requests turned away by a full queue", |q| q.refused_total),
+        count("sluicegate_queue_timeouts", "Requests that waited too long", |q| q.timeouts_total),
+        count("sluicegate_queue_denied", "Waiting requests whose last replica went away", |q| q.denied_total),
+        count("sluicegate_queue_left", "Clients that left while they waited", |q| q.left_total),
+    ]
+}
+
+fn waiting(queues: &[QueueView]) -> Vec<(Labels, f64)> {
+    let of_pool = |queue: &QueueView| {
+        let labels = |route: &String| vec![("pool", queue.pool.clone()), ("route", route.clone())];
+        queue.routes.iter().map(|row| (labels(&row.route), row.waiting as f64)).collect::<Vec<_>>()
+    };
+    queues.iter().flat_map(of_pool).collect()
+}
