@@ -33,6 +33,7 @@ pub struct Gateway {
     /// The longest time limit of any route: until its route is known, a request has that long.
     pub(crate) longest_total: Duration,
     draining: AtomicBool,
+    stopping: AtomicBool,
     /// Raised when waiting connections must look around.
     pub(crate) wake: Arc<WakeEpoch>,
     learned: Mutex<Learned>,
@@ -144,6 +145,7 @@ impl Gateway {
             counters: Counters::default(),
             longest_total,
             draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             wake,
             learned: Mutex::default(),
         })
@@ -238,6 +240,16 @@ impl Gateway {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// What still runs is told, and ends.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake.raise();
     }
 
     pub(crate) fn begin_drain(&self) {

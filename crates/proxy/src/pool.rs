@@ -102,6 +102,12 @@ impl Pool {
         self.lock().snapshot(clock::now())
     }
 
+    /// Why `replica` cannot be used, as its last scrape saw it; None where all is well.
+    #[must_use]
+    pub fn trouble(&self, replica: ReplicaId) -> Option<Arc<str>> {
+        self.replica(replica)?.trouble.get()
+    }
+
     /// No new requests for `replica`; running ones finish, its pins are released.
     pub fn drain(&self, replica: ReplicaId) {
         self.with_core(Control::Always, |core, now| core.drain(now, replica));

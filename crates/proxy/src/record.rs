@@ -76,7 +76,7 @@ impl Record {
             stream: false,
             status: None,
             // What a request is that nobody ended: its task was cut by the end of a drain, or by a panic.
-            outcome: Outcome::TimeoutTotal,
+            outcome: Outcome::GatewayStopped,
             error_type: Some(Cow::Borrowed("gateway_stopped")),
             reason: None,
             spilled: false,
@@ -95,6 +95,11 @@ impl Record {
             finish_reason: None,
             events: None,
         }
+    }
+
+    /// The gateway is being stopped: what runs ends now.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.gateway.is_stopping()
     }
 
     /// The whole request has been read.

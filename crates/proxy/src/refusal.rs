@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate_core::{LimitRefusal, NoReplica};
-use sluicegate_wire::{FormError, HeadError, PathError, PeekError};
+use sluicegate_wire::{FormError, HeadError, PathError, PeekError, endpoint};
 
 use crate::usage::Outcome;
 
@@ -43,8 +43,13 @@ pub enum Refusal {
         what: &'static str,
     },
     /// The path is not in the table of routed paths.
-    #[error("no such path: {0}")]
-    UnknownPath(Box<str>),
+    #[error("no such path: {path}{hint}")]
+    UnknownPath {
+        /// The path as asked, cut and cleaned.
+        path: Box<str>,
+        /// What was probably meant, or nothing.
+        hint: Box<str>,
+    },
     /// The path exists with another method.
     #[error("this path takes {0}")]
     WrongMethod(&'static str),
@@ -98,6 +103,9 @@ pub enum Refusal {
     /// No replica can take it now.
     #[error("{}", no_replica(*.0))]
     NoReplica(NoReplica),
+    /// No model is known yet, because no replica has told its own.
+    #[error("no model is known yet: no replica has told which models it serves")]
+    NoModels,
     /// None of the replicas tried could be connected to.
     #[error("no replica could be reached")]
     Unreachable,
@@ -122,9 +130,10 @@ impl Refusal {
     pub(crate) fn at_path(error: PathError, target: &str) -> Self {
         match error {
             // Cut and cleaned: the target is the client's text.
-            PathError::Unknown => {
-                Self::UnknownPath(target.chars().filter(|c| !c.is_control()).take(100).collect())
-            }
+            PathError::Unknown => Self::UnknownPath {
+                path: target.chars().filter(|c| !c.is_control()).take(100).collect(),
+                hint: path_hint(target),
+            },
             PathError::Method { allow } => Self::WrongMethod(allow),
         }
     }
@@ -143,7 +152,7 @@ impl Refusal {
             Self::HeadTimeout | Self::BodyTimeout => 408,
             Self::TooLarge(_) => 413,
             Self::Unsupported(_) | Self::UnsupportedCoding => 415,
-            Self::UnknownPath(_) | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
+            Self::UnknownPath { .. } | Self::UnknownModel { .. } | Self::UnknownResponse => 404,
             Self::WrongMethod(_) => 405,
             Self::NoKey | Self::BadKey => 401,
             Self::Limit(LimitRefusal::Exhausted { .. }) | Self::QueueFull { .. } => 429,
@@ -151,7 +160,7 @@ impl Refusal {
             Self::QueueTimeout { .. } => 503,
             Self::SuspectedPoison { .. } => 422,
             Self::BadBody(_) | Self::BadForm(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
-            Self::NoReplica(_) | Self::Unreachable => 503,
+            Self::NoReplica(_) | Self::NoModels | Self::Unreachable => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
             Self::Timeout => 504,
@@ -170,7 +179,7 @@ impl Refusal {
             Self::Unsupported(_) => "unsupported_media_type",
             Self::UnsupportedCoding => "unsupported_content_encoding",
             Self::BadCoding { .. } => "invalid_content_encoding",
-            Self::UnknownPath(_) => "unknown_path",
+            Self::UnknownPath { .. } => "unknown_path",
             Self::WrongMethod(_) => "method_not_allowed",
             Self::BadBody(PeekError::Doubled { .. }) | Self::BadForm(FormError::Doubled { .. }) => {
                 "doubled_member"
@@ -187,7 +196,7 @@ impl Refusal {
             Self::BadModel(_) => "invalid_model",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownResponse => "response_not_found",
-            Self::NoReplica(_) | Self::Unreachable => "no_healthy_instances",
+            Self::NoReplica(_) | Self::NoModels | Self::Unreachable => "no_healthy_instances",
             Self::Upstream(_) | Self::UpstreamStatus { .. } => "upstream_error",
             Self::Timeout => "timeout",
         }
@@ -214,7 +223,7 @@ impl Refusal {
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
         match self {
-            Self::NoReplica(_) | Self::Unreachable => Some(3),
+            Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Some(3),
             Self::Upstream(_) => Some(1),
             Self::Limit(LimitRefusal::Exhausted { retry_after, .. })
             | Self::QueueFull { retry_after }
@@ -250,7 +259,7 @@ impl Refusal {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::NoReplica(_) | Self::Unreachable => Outcome::NoReplica,
+            Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Outcome::NoReplica,
             Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
             Self::Timeout => Outcome::TimeoutTotal,
             Self::NoKey | Self::BadKey => Outcome::RejectedAuth,
@@ -259,6 +268,25 @@ impl Refusal {
             Self::SuspectedPoison { .. } => Outcome::RejectedPoison,
             _ => Outcome::ClientError,
         }
+    }
+}
+
+/// The usual mistakes with an SDK's base URL.
+fn path_hint(target: &str) -> Box<str> {
+    let path = target.split('?').next().unwrap_or_default();
+    let meant = match path.strip_prefix("/v1/v1/") {
+        Some(rest) => format!("/v1/{rest}"),
+        None => format!("/v1{path}"),
+    };
+    let routed = |path: &str| !matches!(endpoint("POST", path), Err(PathError::Unknown));
+    if routed(&meant) {
+        return format!(": did you mean {meant}? (a client's base URL ends in /v1, once)").into();
+    }
+    match path {
+        "/health" | "/healthz" | "/readyz" | "/metrics" | "/api/state" => {
+            " on this side: it is on the admin listener".into()
+        }
+        _ => Box::default(),
     }
 }
 

@@ -46,6 +46,7 @@ enum Stop {
     Total,
     /// The client takes nothing for too long.
     ClientStalled,
+    GatewayStopped,
 }
 
 struct Relay<'a> {
@@ -56,12 +57,23 @@ struct Relay<'a> {
     last_byte: Time,
     /// Handed to the client's socket and not taken by it yet. Nothing may be written before it.
     rest: Vec<u8>,
+    /// How it went has been written down.
+    concluded: bool,
+}
+
+impl Drop for Relay<'_> {
+    /// The task was dropped in the middle of a relay: the gateway's end, or a panic.
+    fn drop(&mut self) {
+        if !self.concluded {
+            self.broke_off(Verdict::Neutral, Outcome::GatewayStopped, "gateway_stopped");
+        }
+    }
 }
 
 /// Relays to the end. True: the client's connection is in order for a further request.
 pub(crate) async fn run(client: &mut Client, shown: Box<Shown>, record: &mut Record, limits: Limits) -> bool {
     let last_byte = clock::now();
-    let mut relay = Relay { client, shown, record, limits, last_byte, rest: Vec::new() };
+    let mut relay = Relay { client, shown, record, limits, last_byte, rest: Vec::new(), concluded: false };
     let stop = relay.relay().await;
     relay.conclude(stop).await
 }
@@ -136,6 +148,9 @@ impl Relay<'_> {
                 None if self.client.poll_gone(cx) => return Poll::Ready(Stop::ClientGone),
                 None => {
                     let now = clock::now();
+                    if self.record.is_stopping() {
+                        return Poll::Ready(Stop::GatewayStopped);
+                    }
                     if now >= self.limits.deadline {
                         return Poll::Ready(Stop::Total);
                     }
@@ -217,7 +232,9 @@ impl Relay<'_> {
                 stalled_at = now + self.limits.write_idle;
                 self.client.timer.set(Some(stalled_at.min(self.limits.deadline)));
             }
-            if now >= self.limits.deadline {
+            if self.record.is_stopping() {
+                Poll::Ready(Some(Stop::GatewayStopped))
+            } else if now >= self.limits.deadline {
                 Poll::Ready(Some(Stop::Total))
             } else if now >= stalled_at {
                 Poll::Ready(Some(Stop::ClientStalled))
@@ -272,6 +289,7 @@ impl Relay<'_> {
 
     /// Ends the relay on the client's side and writes down how it went.
     async fn conclude(mut self, stop: Stop) -> bool {
+        self.concluded = true;
         let observer = self.shown.exchange.answer.observer();
         let ended = observer.is_some_and(|o| o.ended());
         let failed = observer.is_some_and(|o| o.error().is_some());
@@ -291,6 +309,9 @@ impl Relay<'_> {
             Stop::ClientStalled => self.broke_off(Verdict::Neutral, Outcome::ClientGone, "client_stalled"),
             Stop::Silence => self.broke_off(Verdict::Neutral, Outcome::TimeoutSilence, "timeout_silence"),
             Stop::Total => self.broke_off(Verdict::Neutral, Outcome::TimeoutTotal, "timeout_total"),
+            Stop::GatewayStopped => {
+                self.broke_off(Verdict::Neutral, Outcome::GatewayStopped, "gateway_stopped");
+            }
         }
         if stop == Stop::Done {
             return self.shown.exchange.framing != ClientFraming::Close;
@@ -332,6 +353,9 @@ impl Relay<'_> {
                 (504, "timeout_silence", "the replica sent nothing for too long (timeouts.stream_silence)")
             }
             Stop::Total => (504, "timeout_total", "the time limit of this route is over (timeouts.total)"),
+            Stop::GatewayStopped => {
+                (503, "gateway_stopped", "the gateway was stopped before the stream's end")
+            }
             Stop::Cut => (502, "upstream_aborted", "the replica ended the stream before its end"),
             _ => return false,
         };

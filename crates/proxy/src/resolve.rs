@@ -146,7 +146,7 @@ fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
     let may_use = |model: &&Arc<str>| key.is_none_or(|key| key.may_use(model));
     let models: Vec<_> = routes.models().iter().filter(may_use).collect();
     if routes.is_empty() {
-        return Refusal::NoReplica(sluicegate_core::NoReplica::NotReady);
+        return Refusal::NoModels;
     }
     let mut hint = format!(
         " (available: {}",

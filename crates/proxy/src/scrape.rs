@@ -35,9 +35,20 @@ const LOOK_UP: Duration = Duration::from_secs(30);
 const ASK_MODELS: u64 = 20;
 
 /// Why a call came to nothing.
+#[derive(Debug, thiserror::Error)]
 enum CallError {
+    #[error("connection refused")]
     Refused,
-    Other,
+    #[error("its name cannot be looked up: {0}")]
+    Name(io::Error),
+    #[error("{0}")]
+    Connect(io::Error),
+    #[error("TLS: {0}")]
+    Tls(io::Error),
+    #[error("GET {0}: {1}")]
+    Http(Box<str>, String),
+    #[error("GET {0} answered {1}{2}")]
+    Status(&'static str, StatusCode, &'static str),
 }
 
 /// Scrapes one replica and tells the pool's core; asks it for its models now and then.
@@ -47,9 +58,14 @@ pub(crate) async fn scrape(gateway: Arc<Gateway>, pool: Arc<Pool>, id: ReplicaId
         Report { pool: Arc::clone(&pool), replica: Arc::clone(&replica), result: Scrape::Failed };
     let end = Instant::now() + pool.plan().scrape_timeout;
     let (result, call) = match timeout_at(end, scrape_once(&pool, &replica)).await {
-        Err(_) => (Scrape::TimedOut, None),
-        Ok(Err(CallError::Refused)) => (Scrape::Refused, None),
-        Ok(Err(CallError::Other)) => (Scrape::Failed, None),
+        Err(_) => {
+            replica.trouble.tell(&replica.url.text, "no answer within health.scrape_timeout");
+            (Scrape::TimedOut, None)
+        }
+        Ok(Err(error)) => {
+            replica.trouble.tell(&replica.url.text, &error.to_string());
+            (if matches!(error, CallError::Refused) { Scrape::Refused } else { Scrape::Failed }, None)
+        }
         Ok(Ok((result, call))) => (result, Some(call)),
     };
     report.result = result;
@@ -58,12 +74,19 @@ pub(crate) async fn scrape(gateway: Arc<Gateway>, pool: Arc<Pool>, id: ReplicaId
         replica.good_scrapes.store(0, Ordering::Relaxed);
         return;
     };
-    if replica.good_scrapes.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK_MODELS) {
-        // Before the core hears of it: a replica that becomes LIVE should be known with what it serves.
-        let asked = timeout_at(end, ask_models(&gateway, &pool, &replica, &mut call)).await;
-        if !matches!(asked, Ok(true)) {
+    if !replica.good_scrapes.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK_MODELS) {
+        return;
+    }
+    // Before the core hears of it: a replica that becomes LIVE should be known with what it serves.
+    match timeout_at(end, ask_models(&gateway, &pool, &replica, &mut call)).await {
+        Ok(Ok(())) => replica.trouble.over(),
+        failed => {
             replica.good_scrapes.store(0, Ordering::Relaxed);
-            tracing::debug!(replica = %replica.url.text, "its list of models could not be read");
+            let why = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => "GET /v1/models gave no answer within health.scrape_timeout".to_owned(),
+            };
+            replica.trouble.tell(&replica.url.text, &why);
         }
     }
 }
@@ -131,7 +154,11 @@ async fn scrape_once(pool: &Pool, replica: &Replica) -> Result<(Scrape, Call), C
         // llama-server listens while it loads its model, and says so.
         let loading =
             status == StatusCode::SERVICE_UNAVAILABLE && memchr::memmem::find(&body, b"oading").is_some();
-        return Ok((if loading { Scrape::Loading } else { Scrape::Failed }, call));
+        if !loading {
+            return Err(CallError::Status("/health", status, hint(status)));
+        }
+        replica.trouble.tell(&replica.url.text, "it is loading its model");
+        return Ok((Scrape::Loading, call));
     }
     let load = match call.send(Method::GET, "/metrics", String::new()).await {
         Ok((status, text)) if status.is_success() => engine_load(&engine_metrics(&text)),
@@ -155,9 +182,21 @@ fn engine_load(metrics: &EngineMetrics) -> Option<EngineLoad> {
     })
 }
 
-/// False: the list could not be read.
-async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call: &mut Call) -> bool {
-    let Ok(models) = call.models().await else { return false };
+fn hint(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ": set credentials in [[pools]]",
+        StatusCode::NOT_FOUND => ": is this an engine's base URL, without /v1?",
+        _ => "",
+    }
+}
+
+async fn ask_models(
+    gateway: &Gateway,
+    pool: &Arc<Pool>,
+    replica: &Replica,
+    call: &mut Call,
+) -> Result<(), CallError> {
+    let models = call.models().await?;
     let learned = match &models {
         None => Models::Any,
         Some(models) => Models::Named(models.iter().map(|m| m.name.clone()).collect()),
@@ -168,15 +207,15 @@ async fn ask_models(gateway: &Gateway, pool: &Arc<Pool>, replica: &Replica, call
         let slots = call.slots().await;
         pool.with_core(Control::IfEffects, |core, _| core.set_slots(replica.id, slots));
     }
-    true
+    Ok(())
 }
 
 /// Where the replica may be. A name that cannot be looked up now is where it was before: a name server's failure is
 /// not the replica's.
-async fn addresses(replica: &Replica) -> Vec<SocketAddr> {
+async fn addresses(replica: &Replica) -> Result<Vec<SocketAddr>, CallError> {
     let url = &replica.url;
     if let Ok(ip) = url.host.parse() {
-        return vec![SocketAddr::new(ip, url.port)];
+        return Ok(vec![SocketAddr::new(ip, url.port)]);
     }
     match tokio::net::lookup_host((&*url.host, url.port)).await {
         Ok(found) => {
@@ -184,11 +223,11 @@ async fn addresses(replica: &Replica) -> Vec<SocketAddr> {
             // In a fixed order, so that a name with several addresses does not jump between them.
             found.sort_unstable();
             found.dedup();
-            found
+            Ok(found)
         }
         Err(error) => {
-            tracing::debug!(host = %url.host, %error, "name look-up failed");
-            replica.address().into_iter().collect()
+            let known: Vec<_> = replica.address().into_iter().collect();
+            if known.is_empty() { Err(CallError::Name(error)) } else { Ok(known) }
         }
     }
 }
@@ -199,8 +238,12 @@ pub(crate) async fn look_up(pool: Arc<Pool>) {
     loop {
         ticker.tick().await;
         for replica in pool.replicas() {
-            if let Some(address) = addresses(replica).await.first() {
-                replica.set_address(*address);
+            match addresses(replica).await {
+                Ok(found) => {
+                    replica.trouble.over();
+                    found.first().into_iter().for_each(|address| replica.set_address(*address));
+                }
+                Err(error) => replica.trouble.tell(&replica.url.text, &error.to_string()),
             }
         }
     }
@@ -223,11 +266,11 @@ impl Call {
     /// Resolves and connects. The address that answered is what the data plane uses from then on.
     async fn open(pool: &Pool, replica: &Replica) -> Result<Self, CallError> {
         let url = &replica.url;
-        let mut stream = Err(CallError::Other);
-        for address in addresses(replica).await {
+        let mut stream = Err(CallError::Connect(io::ErrorKind::NotFound.into()));
+        for address in addresses(replica).await? {
             stream = TcpStream::connect(address).await.map_err(|e| match e.kind() {
                 io::ErrorKind::ConnectionRefused => CallError::Refused,
-                _ => CallError::Other,
+                _ => CallError::Connect(e),
             });
             if stream.is_ok() {
                 replica.set_address(address);
@@ -236,15 +279,13 @@ impl Call {
         }
         let stream: Box<dyn Io> = if url.tls {
             let tls = tls::connect(&url.host, stream?).await;
-            Box::new(tls.map_err(|error| {
-                tracing::debug!(replica = %url.text, %error, "TLS handshake failed");
-                CallError::Other
-            })?)
+            Box::new(tls.map_err(CallError::Tls)?)
         } else {
             Box::new(stream?)
         };
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|_| CallError::Other)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|e| CallError::Http("".into(), e.to_string()))?;
         tokio::spawn(connection);
         let credential = pool.credentials().choose(clock::now()).map(|c| c.credential.0);
         Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
@@ -256,7 +297,8 @@ impl Call {
         path: &str,
         body: String,
     ) -> Result<(StatusCode, Bytes), CallError> {
-        self.sender.ready().await.map_err(|_| CallError::Other)?;
+        let failed = |what: String| CallError::Http(path.into(), what);
+        self.sender.ready().await.map_err(|e| failed(e.to_string()))?;
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.prefix))
@@ -268,11 +310,13 @@ impl Call {
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|_| CallError::Other)?;
-        let answer = self.sender.send_request(request).await.map_err(|_| CallError::Other)?;
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|e| failed(e.to_string()))?;
+        let answer = self.sender.send_request(request).await.map_err(|e| failed(e.to_string()))?;
         let status = answer.status();
-        let body =
-            Limited::new(answer.into_body(), ANSWER_MAX).collect().await.map_err(|_| CallError::Other)?;
+        let body = Limited::new(answer.into_body(), ANSWER_MAX)
+            .collect()
+            .await
+            .map_err(|e| failed(e.to_string()))?;
         Ok((status, body.to_bytes()))
     }
 
@@ -301,10 +345,11 @@ impl Call {
             return Ok(None);
         }
         if !status.is_success() {
-            return Err(CallError::Other);
+            return Err(CallError::Status("/v1/models", status, hint(status)));
         }
-        let answer: Value = serde_json::from_slice(&body).map_err(|_| CallError::Other)?;
-        let data = answer.get("data").and_then(|d| d.as_array()).ok_or(CallError::Other)?;
+        let unreadable = || CallError::Http("/v1/models".into(), "its answer is no list of models".into());
+        let answer: Value = serde_json::from_slice(&body).map_err(|_| unreadable())?;
+        let data = answer.get("data").and_then(|d| d.as_array()).ok_or_else(unreadable)?;
         Ok(Some(data.iter().filter_map(model).collect()))
     }
 }

@@ -29,6 +29,8 @@ const BACKLOG: i32 = 4096;
 /// Wait after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long streams that are cut at the end have to be told so.
+const STOP_GRACE: Duration = Duration::from_millis(500);
 /// Sweeps in about a second.
 const SECOND: u64 = 40;
 
@@ -84,6 +86,10 @@ impl Running {
         let guard = self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.closed.changed.wait_timeout_while(guard, limit, |()| open()));
         let cut = self.gateway.counters.open_requests.load(Ordering::Acquire);
+        // Streams that are cut are told so, as long as their clients read it soon.
+        self.gateway.begin_stop();
+        let guard = self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.closed.changed.wait_timeout_while(guard, STOP_GRACE, |()| open()));
         self.stop();
         usize::try_from(cut).unwrap_or(usize::MAX)
     }
@@ -108,11 +114,13 @@ impl Drop for Running {
 /// Binds, then starts the threads.
 pub(crate) fn start(gateway: Gateway) -> io::Result<Running> {
     let threads = gateway.plan.listen.threads.max(1);
-    let first = bind(gateway.plan.listen.address)?;
+    // Sockets that share a port share it with anybody's: one that does not tells whether it is taken.
+    drop(bind(gateway.plan.listen.address, Sharing::Alone)?);
+    let first = bind(gateway.plan.listen.address, Sharing::Threads)?;
     let address = first.local_addr()?;
     let mut listeners = vec![first];
     for _ in 1..threads {
-        listeners.push(bind(address)?);
+        listeners.push(bind(address, Sharing::Threads)?);
     }
     let gateway = Arc::new(gateway);
     let (phase, _) = watch::channel(Phase::Serving);
@@ -174,13 +182,14 @@ impl Worker {
 
     /// Connections that the kernel has completed would be reset with the listener: they are told properly.
     async fn accept_what_is_there(&self, listener: &TcpListener) {
-        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+        // Without permits: there are no more of them than the backlog holds, and each is closed at once.
+        loop {
             let accepted = poll_fn(|cx| match listener.poll_accept(cx) {
                 Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
                 Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
             });
             let Some(stream) = accepted.await else { return };
-            self.serve(stream, permit);
+            self.serve(stream, None);
         }
     }
 
@@ -188,7 +197,7 @@ impl Worker {
         loop {
             let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, permit),
+                Ok((stream, _)) => self.serve(stream, Some(permit)),
                 Err(error) => {
                     // Out of descriptors, or the client was gone already: neither may end the listener.
                     tracing::warn!(%error, "accept failed");
@@ -198,7 +207,7 @@ impl Worker {
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, permit: Option<OwnedSemaphorePermit>) {
         let open = Open::new(&self.gateway, &self.closed, permit);
         if stream.set_nodelay(true).is_err() {
             return;
@@ -215,11 +224,11 @@ impl Worker {
 struct Open {
     gateway: Arc<Gateway>,
     closed: Arc<AllClosed>,
-    _permit: OwnedSemaphorePermit,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Open {
-    fn new(gateway: &Arc<Gateway>, closed: &Arc<AllClosed>, permit: OwnedSemaphorePermit) -> Self {
+    fn new(gateway: &Arc<Gateway>, closed: &Arc<AllClosed>, permit: Option<OwnedSemaphorePermit>) -> Self {
         gateway.counters.accepted.fetch_add(1, Ordering::Relaxed);
         gateway.counters.open_connections.fetch_add(1, Ordering::Relaxed);
         Self { gateway: Arc::clone(gateway), closed: Arc::clone(closed), _permit: permit }
@@ -256,10 +265,17 @@ async fn sweep(gateway: Arc<Gateway>) {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<StdListener> {
+/// Who else may listen on the same port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    Threads,
+}
+
+fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<StdListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(sharing == Sharing::Threads)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

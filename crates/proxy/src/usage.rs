@@ -34,11 +34,13 @@ pub enum Outcome {
     TimeoutTotal,
     /// No replica could take it.
     NoReplica,
+    /// The gateway was stopped before it ended.
+    GatewayStopped,
 }
 
 impl Outcome {
     /// Every outcome, for metrics that start at 0.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Ok,
         Self::ClientError,
         Self::RejectedAuth,
@@ -52,6 +54,7 @@ impl Outcome {
         Self::TimeoutSilence,
         Self::TimeoutTotal,
         Self::NoReplica,
+        Self::GatewayStopped,
     ];
 
     /// The name in usage lines and metric labels.
@@ -71,6 +74,7 @@ impl Outcome {
             Self::TimeoutSilence => "timeout_silence",
             Self::TimeoutTotal => "timeout_total",
             Self::NoReplica => "no_replica",
+            Self::GatewayStopped => "gateway_stopped",
         }
     }
 }

@@ -101,7 +101,8 @@ impl UsageSink for Stats {
             | Outcome::UpstreamAborted
             | Outcome::TimeoutSilence
             | Outcome::TimeoutTotal
-            | Outcome::NoReplica => counts.failed += 1,
+            | Outcome::NoReplica
+            | Outcome::GatewayStopped => counts.failed += 1,
         }
         if let Some(ttft) = line.ttft {
             counts.ttft.truncate(KEPT - 1);

@@ -1,13 +1,15 @@
 //! One replica as the data plane sees it: what the relay path reads and writes without the pool's mutex.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use sluicegate_core::{ReplicaId, Time};
 use sluicegate_wire::Endpoint;
 
+use crate::clock;
 use crate::plan::ReplicaUrl;
 
 /// Stream bytes are noted at most this often per replica: the health rules think in seconds, and a store per chunk
@@ -31,6 +33,8 @@ pub(crate) struct Replica {
     abort_epoch: AtomicU64,
     /// What the engine last said it serves.
     pub(crate) models: ArcSwap<Vec<ServedModel>>,
+    /// Why it cannot be used, as the last scrape saw it.
+    pub(crate) trouble: Trouble,
     /// A call that it has answered well: what a canary asks for.
     pub(crate) proven: ArcSwapOption<(Endpoint, Arc<str>)>,
     /// Good scrapes in a row since its models were last asked for in vain.
@@ -56,6 +60,7 @@ impl Replica {
             last_byte: AtomicU64::new(0),
             abort_epoch: AtomicU64::new(0),
             models: ArcSwap::default(),
+            trouble: Trouble::default(),
             proven: ArcSwapOption::empty(),
             good_scrapes: AtomicU64::new(0),
         }
@@ -95,5 +100,42 @@ impl Replica {
 
     pub(super) fn abort_epoch(&self) -> u64 {
         self.abort_epoch.load(Ordering::Acquire)
+    }
+}
+
+/// Why a replica cannot be used: kept for whoever asks, and logged when it changes and once a minute.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble(Mutex<Option<Told>>);
+
+#[derive(Debug)]
+struct Told {
+    why: Arc<str>,
+    logged: Time,
+}
+
+/// The same trouble is logged again after this long.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
+
+impl Trouble {
+    pub(crate) fn get(&self) -> Option<Arc<str>> {
+        self.lock().as_ref().map(|told| Arc::clone(&told.why))
+    }
+
+    pub(crate) fn tell(&self, replica: &str, why: &str) {
+        let now = clock::now();
+        let mut told = self.lock();
+        if told.as_ref().is_some_and(|t| *t.why == *why && now.since(t.logged) < LOG_AGAIN) {
+            return;
+        }
+        *told = Some(Told { why: why.into(), logged: now });
+        tracing::warn!(replica, "replica cannot be used: {why}");
+    }
+
+    pub(crate) fn over(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
