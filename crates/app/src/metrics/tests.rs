@@ -32,7 +32,7 @@ fn line(outcome: Outcome, status: Option<u16>) -> UsageLine<'static> {
         attempts: 1,
         key: Some("team-a"),
         project: None,
-        queued: Some(Duration::from_millis(300)),
+        queued: Some(Duration::from_millis(250)),
         cost: Some(Micros(4_500)),
         connect: None,
         ttft: Some(Duration::from_millis(250)),
@@ -67,8 +67,8 @@ fn unknown_route() -> UsageLine<'static> {
     }
 }
 
-fn rejected(outcome: Outcome, code: &'static str) -> UsageLine<'static> {
-    UsageLine { outcome, error_type: Some(code), status: Some(429), ..unknown_route() }
+fn rejected(outcome: Outcome, status: u16, code: &'static str) -> UsageLine<'static> {
+    UsageLine { outcome, error_type: Some(code), status: Some(status), ..unknown_route() }
 }
 
 fn page() -> String {
@@ -78,9 +78,9 @@ fn page() -> String {
     let spilled = UsageLine { spilled: true, attempts: 2, ..line(Outcome::ClientGone, None) };
     metrics.write(&spilled);
     metrics.write(&unknown_route());
-    metrics.write(&rejected(Outcome::RejectedAuth, "invalid_api_key"));
-    metrics.write(&UsageLine { key: Some("team-a"), ..rejected(Outcome::RejectedLimit, "key_limit") });
-    metrics.write(&rejected(Outcome::RejectedQueue, "made up elsewhere"));
+    metrics.write(&rejected(Outcome::RejectedAuth, 401, "invalid_api_key"));
+    metrics.write(&UsageLine { key: Some("team-a"), ..rejected(Outcome::RejectedLimit, 429, "key_limit") });
+    metrics.write(&rejected(Outcome::RejectedQueue, 503, "made up elsewhere"));
     metrics.page(&PlainGateway::default(), 3).unwrap()
 }
 
