@@ -146,7 +146,7 @@ fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_,
     let reader = if event_stream {
         Reader::Stream(Observer::new(out.endpoint.stream_kind(), false))
     } else {
-        Reader::Whole(AnswerScan::new())
+        Reader::Whole(Box::new(AnswerScan::new()))
     };
     let coding = Codings::of(&head.headers).ok().and_then(|codings| codings.only());
     let copy = coding.and_then(|coding| DecodedCopy::new(coding, reader));

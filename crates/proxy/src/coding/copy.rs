@@ -28,7 +28,7 @@ pub(crate) enum Reader {
     /// An event stream. It hides nothing: an event cannot be cut out of coded bytes.
     Stream(Observer),
     /// Any other answer.
-    Whole(AnswerScan),
+    Whole(Box<AnswerScan>),
 }
 
 /// Decodes and reads along.

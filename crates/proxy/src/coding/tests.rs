@@ -292,7 +292,7 @@ fn a_copy_reads_each_event_as_soon_as_it_is_there_in_any_split() {
 fn a_copy_that_cannot_be_decoded_says_so() {
     for name in ["gzip", "deflate", "zstd", "br"] {
         let coding = Coding::of(name.as_bytes()).expect("a coding");
-        let whole = || Reader::Whole(AnswerScan::new());
+        let whole = || Reader::Whole(Box::new(AnswerScan::new()));
         let mut copy = DecodedCopy::new(coding, whole()).expect("room for a copy");
         assert!(
             copy.feed(b"\xfe\xfe\xfe\xfe this is not coded at all, whatever its head says").is_err(),
@@ -306,7 +306,7 @@ fn a_copy_that_cannot_be_decoded_says_so() {
 
 #[test]
 fn copies_of_a_thread_are_bounded_and_given_back() {
-    let open = || DecodedCopy::new(Coding::Gzip, Reader::Whole(AnswerScan::new()));
+    let open = || DecodedCopy::new(Coding::Gzip, Reader::Whole(Box::new(AnswerScan::new())));
     let mut all: Vec<_> = std::iter::from_fn(open).take(1000).collect();
     assert_eq!(all.len(), 128);
     all.pop();
