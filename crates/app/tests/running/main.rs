@@ -7,3 +7,4 @@ mod in_process;
 mod process;
 mod serve;
 mod sim;
+mod tenancy_views;
