@@ -67,6 +67,7 @@ pub(super) const COLUMNS: &[Column] = columns! {
     "client_gone" "gone" |sums| Value::Count(sums.ended(Class::ClientGone));
     "timeout" "timeout" |sums| Value::Count(sums.ended(Class::Timeout));
     "no_replica" "no replica" |sums| Value::Count(sums.ended(Class::NoReplica));
+    "gateway_stopped" "stopped" |sums| Value::Count(sums.ended(Class::GatewayStopped));
     "unknown_outcome" "unknown" |sums| Value::Count(sums.ended(Class::Unknown));
     "prompt_tokens" "prompt" |sums| Value::Count(sums.prompt_tokens);
     "cached_tokens" "cached" |sums| Value::Count(sums.cached_tokens);

@@ -20,18 +20,21 @@ pub(crate) enum Class {
     Timeout,
     /// `no_replica`
     NoReplica,
+    /// `gateway_stopped`
+    GatewayStopped,
     /// An outcome of a version that this one does not know.
     Unknown,
 }
 
 impl Class {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 
     pub(crate) fn of(outcome: &str) -> Self {
         match outcome {
             "ok" => Self::Ok,
             "client_error" => Self::ClientError,
             "no_replica" => Self::NoReplica,
+            "gateway_stopped" => Self::GatewayStopped,
             "client_gone" | "client_gone_queued" => Self::ClientGone,
             _ if outcome.starts_with("rejected_") => Self::Rejected,
             _ if outcome.starts_with("upstream_") => Self::Upstream,

@@ -1,13 +1,18 @@
 //! Sums against another reading of the same lines.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use sluicegate_core::Micros;
+use sluicegate_proxy::usage::{Outcome, UsageLine, UsageSink as _, UsageSource};
+use sluicegate_wire::Usage;
 
 use super::files::Input;
 use super::sums::{Class, Sums};
 use super::{By, Counts, Filter, Grouped, Groups, csv, read, table};
+use crate::usage_log::MemorySink;
 
 fn summed(text: &str, by: Vec<By>, most: usize, filter: &Filter) -> (Grouped, Counts) {
     let mut groups = Groups::bounded(by, most);
@@ -193,6 +198,59 @@ fn a_filter_takes_from_since_up_to_before_until_and_only_named_ones() {
     for (filter, counted) in filters {
         assert_eq!(summed(&text, vec![], 10, &filter).1.counted, counted, "{filter:?}");
     }
+}
+
+#[test]
+fn what_the_gateway_writes_is_what_is_summed() {
+    let sink = MemorySink::default();
+    let written = |micros| UsageLine {
+        request_id: "req-1",
+        time: UNIX_EPOCH + Duration::from_millis(1_770_091_506_789),
+        model: Some("qwen3\"\n"),
+        route: Some("qwen3"),
+        upstream_model: Some("Qwen/Qwen3-32B"),
+        pool: Some("big"),
+        replica: Some("http://10.0.0.11:8000"),
+        endpoint: Some("/v1/chat/completions"),
+        stream: true,
+        status: Some(200),
+        outcome: Outcome::UpstreamAborted,
+        error_type: None,
+        reason: None,
+        affinity: None,
+        spilled: false,
+        attempts: 1,
+        key: Some("team-a"),
+        project: Some("search"),
+        queued: None,
+        cost: Some(Micros(micros)),
+        connect: Some(Duration::ZERO),
+        ttft: Some(Duration::from_micros(182_417)),
+        total: Duration::from_micros(1_520_004),
+        bytes_in: 1834,
+        bytes_out: 20_511,
+        usage: Some(Usage {
+            prompt_tokens: 412,
+            cached_tokens: Some(400),
+            completion_tokens: 80,
+            reasoning_tokens: Some(7),
+        }),
+        usage_source: UsageSource::Estimated,
+        finish_reason: None,
+        events: None,
+    };
+    [1, 4_500, 3_000_000, 123_456_789_012_345].into_iter().for_each(|micros| sink.write(&written(micros)));
+    let (grouped, counts) =
+        all(&sink.lines().join("\n"), vec![By::Key, By::Project, By::Model, By::Replica, By::Hour]);
+    assert_eq!((counts.counted, counts.bad), (4, 0), "{counts:?}");
+    let names = ["team-a", "search", "qwen3\"\n", "http://10.0.0.11:8000", "2026-02-03T04"];
+    assert_eq!(grouped.groups[0].names, names.map(|name| Some(name.to_owned())));
+    let total = &grouped.total;
+    assert_eq!(numbers(total), [4, 0, 1648, 1600, 320, 28, 1968, 123_456_792_016_846, 89_380]);
+    assert_eq!(
+        (total.ended(Class::Upstream), total.ttft.at(0.5), total.total.at(0.5)),
+        (4, Some(182.417), Some(1520.004))
+    );
 }
 
 #[test]
