@@ -7,7 +7,7 @@ use sluicegate_core::Time;
 use sluicegate_wire::{ChunkDecoder, RequestFraming, RequestHead};
 
 use crate::attempt::NoAnswer;
-use crate::buffers::{Body, with_scratch};
+use crate::buffers::{Body, NoMemory, with_scratch};
 use crate::client::{Client, ClientEnd};
 use crate::clock;
 use crate::plan::ListenPlan;
@@ -48,7 +48,7 @@ async fn read_length(
 ) -> Result<Body, NoAnswer> {
     let mut body = Body::with_room(length);
     let early = client.inbox.len().min(length);
-    body.extend(client.inbox.get(..early).unwrap_or_default());
+    body.extend(client.inbox.get(..early).unwrap_or_default())?;
     client.consume(early);
     client.fill(&mut body, length, plan.body_idle_timeout, end).await.map_err(ended)?;
     Ok(body)
@@ -94,7 +94,7 @@ fn take_chunks(
     if body.len() + decoded.payload > max {
         return Err(Refusal::TooLarge(max).into());
     }
-    body.extend(buf.get(..decoded.payload).unwrap_or_default());
+    body.extend(buf.get(..decoded.payload).unwrap_or_default())?;
     if decoded.done {
         client.inbox.extend_from_slice(buf.get(decoded.consumed..).unwrap_or_default());
     }
@@ -105,5 +105,12 @@ fn ended(end: ClientEnd) -> NoAnswer {
     match end {
         ClientEnd::Gone => NoAnswer::ClientGone { queued: false },
         ClientEnd::Timeout => Refusal::BodyTimeout.into(),
+        ClientEnd::NoMemory => Refusal::NoMemory.into(),
+    }
+}
+
+impl From<NoMemory> for NoAnswer {
+    fn from(_: NoMemory) -> Self {
+        Refusal::NoMemory.into()
     }
 }

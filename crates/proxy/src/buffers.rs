@@ -3,16 +3,22 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of one read: a socket's usual receive buffer on loopback is larger, on a network smaller.
 pub(crate) const SCRATCH: usize = 64 * 1024;
 
 /// Bodies up to this size are kept for reuse.
 const KEPT_MAX: usize = 256 * 1024;
+/// Memory that all larger ones may take together: half of a small machine's, and room for thousands of real prompts.
+const LARGE_MAX: usize = 2 * 1024 * 1024 * 1024;
 /// Smaller bodies are the allocator's business.
 const KEPT_MIN: usize = 16 * 1024;
 /// Kept bodies per thread at the most. What a while of traffic did not need is let go by [`trim`].
 const KEPT: usize = 64;
+
+/// Bytes of large bodies in the process.
+static LARGE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static SCRATCH_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
@@ -39,7 +45,13 @@ pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut [u8]) -> R) -> R {
 pub(crate) struct Body {
     buffer: Vec<u8>,
     len: usize,
+    /// What of the buffer counts against [`LARGE_MAX`].
+    counted: usize,
 }
+
+/// All memory that large bodies may take has been taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoMemory;
 
 impl Body {
     /// An empty body with room for `size` bytes, or for as many as a usual one has.
@@ -48,21 +60,21 @@ impl Body {
         if size > KEPT_MIN
             && let Some(buffer) = FREE.with_borrow_mut(|free| free.take(size))
         {
-            return Self { buffer, len: 0 };
+            return Self { buffer, len: 0, counted: 0 };
         }
         // Size classes make kept buffers fit the next body of about the same size.
         let room = if size > KEPT_MIN { size.next_multiple_of(32 * 1024) } else { size };
-        Self { buffer: vec![0; room], len: 0 }
+        Self { buffer: vec![0; room], len: 0, counted: 0 }
     }
 
     /// Room for further bytes of a body that is to be `length` long. It grows with what has come, not with what was
     /// announced: a large announcement alone costs nothing.
-    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8], NoMemory> {
         if self.len == self.buffer.len() && self.len < length {
-            self.buffer.resize(length.min((self.len * 2).max(KEPT_MAX)), 0);
+            self.grow(length.min((self.len * 2).max(KEPT_MAX)))?;
         }
         let end = length.min(self.buffer.len());
-        self.buffer.get_mut(self.len..end).unwrap_or_default()
+        Ok(self.buffer.get_mut(self.len..end).unwrap_or_default())
     }
 
     /// Counts `n` bytes that were read into [`Self::room`] as filled.
@@ -71,13 +83,27 @@ impl Body {
     }
 
     /// Appends `bytes`, growing to twice what is needed when they do not fit.
-    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+    pub(crate) fn extend(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
         let needed = self.len + bytes.len();
         if needed > self.buffer.len() {
-            self.buffer.resize((needed * 2).max(1024), 0);
+            self.grow((needed * 2).max(1024))?;
         }
         self.buffer[self.len..needed].copy_from_slice(bytes);
         self.len = needed;
+        Ok(())
+    }
+
+    fn grow(&mut self, size: usize) -> Result<(), NoMemory> {
+        if size > KEPT_MAX {
+            let more = size - self.counted;
+            let taken = LARGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |large| {
+                large.checked_add(more).filter(|&sum| sum <= LARGE_MAX)
+            });
+            taken.map_err(|_| NoMemory)?;
+            self.counted = size;
+        }
+        self.buffer.resize(size, 0);
+        Ok(())
     }
 }
 
@@ -91,6 +117,9 @@ impl Deref for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
+        if self.counted > 0 {
+            LARGE.fetch_sub(self.counted, Ordering::Relaxed);
+        }
         if self.buffer.len() > KEPT_MIN && self.buffer.len() <= KEPT_MAX {
             let buffer = std::mem::take(&mut self.buffer);
             let _ = FREE.try_with(|free| {
@@ -131,11 +160,22 @@ mod tests {
             let (mut body, mut expected) = (Body::default(), Vec::new());
             for (i, &n) in sizes.iter().enumerate() {
                 let piece = vec![i as u8 + 1; n];
-                body.extend(&piece);
+                body.extend(&piece).expect("there is memory");
                 expected.extend_from_slice(&piece);
             }
             assert!(*body == expected[..]);
         }
+    }
+
+    #[test]
+    fn large_bodies_have_a_bound_together_and_give_back_what_they_took() {
+        let before = LARGE.load(Ordering::Relaxed);
+        let mut body = Body::default();
+        assert_eq!(body.grow(LARGE_MAX + 1), Err(NoMemory));
+        assert_eq!(body.grow(KEPT_MAX * 2), Ok(()));
+        assert_eq!(body.grow(KEPT_MAX * 4), Ok(()));
+        drop(body);
+        assert_eq!(LARGE.load(Ordering::Relaxed), before);
     }
 
     #[test]

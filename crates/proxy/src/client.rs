@@ -40,6 +40,8 @@ pub(crate) enum ClientEnd {
     Gone,
     /// The deadline of the connection's timer passed.
     Timeout,
+    /// There is no memory for what it sends.
+    NoMemory,
 }
 
 impl Client {
@@ -73,7 +75,8 @@ impl Client {
         while body.len() < length {
             let deadline = (clock::now() + idle).min(end);
             self.timer.set(Some(deadline));
-            let n = poll_fn(|cx| match poll_read(&mut self.stream, cx, body.room(length)) {
+            let room = body.room(length).map_err(|_| ClientEnd::NoMemory)?;
+            let n = poll_fn(|cx| match poll_read(&mut self.stream, cx, room) {
                 Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
                 Poll::Ready(_) => Poll::Ready(Err(ClientEnd::Gone)),
                 Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(ClientEnd::Timeout)),

@@ -167,7 +167,7 @@ impl<'a> Decoding<'a> {
 
     fn advance(&mut self) -> Result<Progress, Refusal> {
         // One byte more than is allowed tells a body that is too large from one that just fits.
-        let room = self.plain.room(self.max.saturating_add(1));
+        let room = self.plain.room(self.max.saturating_add(1)).map_err(|_| Refusal::NoMemory)?;
         let room = match room.len() {
             0..=STEP => room,
             _ => room.get_mut(..STEP).unwrap_or_default(),

@@ -17,6 +17,8 @@ use crate::pool::Replica;
 use crate::route::Route;
 use crate::usage::{Outcome, UsageLine, UsageSource};
 
+/// Most tokens that one request can be said to have used.
+const TOKENS_MAX: u64 = 1 << 32;
 /// Longest model name that reaches a usage line.
 const MODEL_MAX: usize = 256;
 
@@ -29,7 +31,7 @@ pub(crate) struct Record {
     pub(crate) key: Option<Arc<Key>>,
     hold: Option<KeyHold>,
     /// The `x-ratelimit-*` fields of the answer.
-    pub(crate) rate_fields: Vec<(&'static str, String)>,
+    pub(crate) rate_fields: Arc<[(&'static str, String)]>,
     asked: Option<Box<str>>,
     pub(crate) route: Option<Arc<Route>>,
     replica: Option<Arc<Replica>>,
@@ -68,7 +70,7 @@ impl Record {
             request_id: Box::default(),
             key: None,
             hold: None,
-            rate_fields: Vec::new(),
+            rate_fields: Arc::default(),
             asked: None,
             route: None,
             replica: None,
@@ -158,7 +160,7 @@ impl Record {
             completion_tokens,
             reasoning_tokens: None,
         };
-        self.usage = reported.or(generated.map(estimate));
+        self.usage = reported.map(plausible).or(generated.map(estimate));
         self.source = match (reported, generated) {
             (Some(_), _) => UsageSource::Engine,
             (None, Some(_)) => UsageSource::Estimated,
@@ -185,6 +187,17 @@ impl Record {
     pub(crate) fn ended(&mut self, outcome: Outcome, error_type: Option<Cow<'static, str>>) {
         self.outcome = outcome;
         self.error_type = error_type;
+    }
+}
+
+/// Counts that an engine cannot mean are cut: sums of them must stay sums.
+fn plausible(usage: Usage) -> Usage {
+    let cut = |n: u64| n.min(TOKENS_MAX);
+    Usage {
+        prompt_tokens: cut(usage.prompt_tokens),
+        cached_tokens: usage.cached_tokens.map(cut),
+        completion_tokens: cut(usage.completion_tokens),
+        reasoning_tokens: usage.reasoning_tokens.map(cut),
     }
 }
 

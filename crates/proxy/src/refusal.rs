@@ -25,6 +25,9 @@ pub enum Refusal {
     /// The body is larger than `max_body`.
     #[error("the request body is larger than the limit of {0} bytes (listen.max_body)")]
     TooLarge(usize),
+    /// Large bodies take all the memory that they may.
+    #[error("too many large request bodies are being read: try again")]
+    NoMemory,
     /// A media type that is not understood.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -160,7 +163,7 @@ impl Refusal {
             Self::QueueTimeout { .. } => 503,
             Self::SuspectedPoison { .. } => 422,
             Self::BadBody(_) | Self::BadForm(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
-            Self::NoReplica(_) | Self::NoModels | Self::Unreachable => 503,
+            Self::NoReplica(_) | Self::NoModels | Self::Unreachable | Self::NoMemory => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
             Self::Timeout => 504,
@@ -176,6 +179,7 @@ impl Refusal {
             Self::BadChunk(_) => "bad_chunked_body",
             Self::BodyTimeout => "body_timeout",
             Self::TooLarge(_) => "request_too_large",
+            Self::NoMemory => "too_many_large_bodies",
             Self::Unsupported(_) => "unsupported_media_type",
             Self::UnsupportedCoding => "unsupported_content_encoding",
             Self::BadCoding { .. } => "invalid_content_encoding",
@@ -224,7 +228,7 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Some(3),
-            Self::Upstream(_) => Some(1),
+            Self::Upstream(_) | Self::NoMemory => Some(1),
             Self::Limit(LimitRefusal::Exhausted { retry_after, .. })
             | Self::QueueFull { retry_after }
             | Self::QueueTimeout { retry_after }
@@ -263,6 +267,7 @@ impl Refusal {
             Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
             Self::Timeout => Outcome::TimeoutTotal,
             Self::NoKey | Self::BadKey => Outcome::RejectedAuth,
+            Self::NoMemory => Outcome::RejectedQueue,
             Self::Limit(_) => Outcome::RejectedLimit,
             Self::QueueFull { .. } | Self::QueueTimeout { .. } => Outcome::RejectedQueue,
             Self::SuspectedPoison { .. } => Outcome::RejectedPoison,

@@ -153,7 +153,7 @@ async fn answer(
     }
     if let Some(key) = &key {
         let reserved = key.reserve(resolved.ask);
-        record.rate_fields = key.rate_fields();
+        record.rate_fields = key.rate_fields().into();
         record.reserved(reserved.map_err(Refusal::Limit)?);
     }
     let timeouts = resolved.route.plan.timeouts;
@@ -163,7 +163,7 @@ async fn answer(
         write_idle: gateway.plan.listen.write_idle_timeout,
     };
     let request_id = record.request_id.clone();
-    let rate_fields = std::mem::take(&mut record.rate_fields);
+    let rate_fields = Arc::clone(&record.rate_fields);
     let out = Outgoing {
         head,
         path,

@@ -1,6 +1,7 @@
 //! Answers that are sent whole: the gateway's own, its refusals, and a replica's stored error.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_wire::error_body;
@@ -37,7 +38,7 @@ pub(crate) async fn refuse(
     record.tokens(None, None);
     let status = refusal.status();
     let body = error_body(manner.dialect, status, refusal.code(), refusal.param(), &refusal.message());
-    let rate_fields = std::mem::take(&mut record.rate_fields);
+    let rate_fields = Arc::clone(&record.rate_fields);
     let retry_after = refusal.retry_after().map(|s| s.to_string());
     let mut extra: smallvec::SmallVec<[(&str, &str); 8]> = smallvec::SmallVec::new();
     extra.extend(retry_after.as_deref().map(|s| ("retry-after", s)));
@@ -69,7 +70,7 @@ pub(crate) async fn stored(
     record.bytes_out = answer.body_len() as u64;
     // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
     record.tokens(None, None);
-    let bytes = answer.to_bytes(manner.http11, manner.keep_alive, &record.request_id);
+    let bytes = answer.to_bytes(manner.http11, manner.keep_alive, &record.request_id, &record.rate_fields);
     let sent = client.write_all(&bytes, write_idle).await.is_ok();
     if !sent {
         record.ended(Outcome::ClientGone, Some(Cow::Borrowed("client_gone")));

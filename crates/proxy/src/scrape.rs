@@ -29,6 +29,8 @@ use crate::tls;
 const ANSWER_MAX: usize = 4 * 1024 * 1024;
 /// Time limit of a canary: one token, on an engine that was just seen healthy.
 const CANARY_LIMIT: Duration = Duration::from_secs(10);
+/// Models of one replica that are taken note of.
+const MODELS_MAX: usize = 1000;
 /// How often the names of hosted replicas are looked up.
 const LOOK_UP: Duration = Duration::from_secs(30);
 /// The models are asked for at the first good scrape and at every so many later ones.
@@ -350,7 +352,7 @@ impl Call {
         let unreadable = || CallError::Http("/v1/models".into(), "its answer is no list of models".into());
         let answer: Value = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         let data = answer.get("data").and_then(|d| d.as_array()).ok_or_else(unreadable)?;
-        Ok(Some(data.iter().filter_map(model).collect()))
+        Ok(Some(data.iter().filter_map(model).take(MODELS_MAX).collect()))
     }
 }
 
@@ -359,5 +361,6 @@ fn model(entry: &Value) -> Option<ServedModel> {
     // vLLM and SGLang say `max_model_len`, llama-server `meta.n_ctx`.
     let context =
         entry.get("max_model_len").or_else(|| entry.get("meta")?.get("n_ctx")).and_then(Value::as_u64);
-    (name.len() <= 256 && !name.trim().is_empty()).then(|| ServedModel { name: name.into(), context })
+    let usable = name.len() <= 256 && !name.trim().is_empty() && !name.chars().any(char::is_control);
+    usable.then(|| ServedModel { name: name.into(), context })
 }

@@ -31,6 +31,8 @@ struct Tokens {
     moved: Option<Time>,
     /// Since when requests have been running without any movement.
     still_since: Option<Time>,
+    /// The engine ran requests at the last good scrape.
+    at_work: bool,
 }
 
 impl Evidence {
@@ -111,6 +113,7 @@ impl Evidence {
             self.tokens.still_since = None;
         }
         self.tokens.seen = Some(total);
+        self.tokens.at_work = load.running > 0;
         if load.running == 0 {
             self.tokens.still_since = None;
             return false;
@@ -121,7 +124,8 @@ impl Evidence {
     }
 
     /// Busy is not dead: bytes came while the scrape was out (or within an interval before it), or the token counter
-    /// was seen moving within `stall_after`.
+    /// was seen moving within `stall_after` by an engine that had work when it was last seen. One that was idle has
+    /// no reason to be late, whatever it counted before.
     pub(crate) fn excuses_timeout(
         &self,
         now: Time,
@@ -130,7 +134,8 @@ impl Evidence {
         stall_after: Duration,
     ) -> bool {
         let delivers = self.last_byte.is_some_and(|byte| byte + interval >= sent);
-        let moves = self.tokens.moved.is_some_and(|moved| now.since(moved) <= stall_after);
+        let moves =
+            self.tokens.at_work && self.tokens.moved.is_some_and(|moved| now.since(moved) <= stall_after);
         delivers || moves
     }
 }

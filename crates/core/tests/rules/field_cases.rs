@@ -87,6 +87,25 @@ fn a_40_late_health_answers_of_busy_replicas_eject_nobody() {
     assert_eq!((bench.health(0), bench.health(1)), (Health::Live, Health::Live));
 }
 
+/// A variation of A-40's other side: what an engine counted while it had work excuses nothing once it is idle.
+#[test]
+fn a_40_an_idle_replica_that_stops_answering_is_ejected_although_it_counted_tokens_just_now() {
+    for (running, expected) in [(3, Health::Live), (0, Health::Ejected)] {
+        let mut bench = Bench::live(2, PoolSettings::default());
+        for tokens in [100, 200] {
+            bench.now = bench.now + seconds(3);
+            let load = EngineLoad { running, tokens_total: Some(tokens), ..EngineLoad::default() };
+            bench.pool.scraped(bench.now, ReplicaId(0), Scrape::Healthy { load: Some(load) }, None);
+        }
+        for _ in 0..2 {
+            bench.now = bench.now + seconds(3);
+            bench.pool.tick(bench.now);
+            bench.pool.scraped(bench.now, ReplicaId(0), Scrape::TimedOut, None);
+        }
+        assert_eq!(bench.health(0), expected, "running at the last good scrape: {running}");
+    }
+}
+
 #[test]
 fn a_41_a_poison_request_ejects_nobody() {
     let mut bench = Bench::live(3, PoolSettings::default());

@@ -25,6 +25,11 @@ use crate::upstream::Upstream;
 const FIRST_READ: usize = 16 * 1024;
 /// Largest response head.
 const HEAD_MAX: usize = 64 * 1024;
+/// Interim answers before the one that counts.
+const INTERIM_MAX: usize = 32;
+/// A kept connection that was closed from the other side says so within a round trip. Later, the request has been
+/// worked on, and its failure is one.
+const STALE_WITHIN: Duration = Duration::from_millis(500);
 /// How long a failure's body may take before the request goes on without it.
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -62,9 +67,12 @@ pub(super) async fn await_answer(
     client.timer.set(Some(out.deadline));
     let cut = AttemptFailure::Reset { sent_whole };
     let mut raw = Vec::new();
+    let mut interim = 0;
     let mut opened = loop {
         match read(client, lease, out.deadline, &mut upstream, &mut raw).await {
-            Ok(Ok(0) | Err(_)) if raw.is_empty() && upstream.reused => return Held::Stale,
+            Ok(Ok(0) | Err(_)) if raw.is_empty() && upstream.reused && interim == 0 && soon(asked) => {
+                return Held::Stale;
+            }
             Ok(Ok(0) | Err(_)) => return Held::End(End::Failed(cut, None)),
             Ok(Ok(_)) => {}
             Err(Interrupt::Deadline) => {
@@ -74,9 +82,9 @@ pub(super) async fn await_answer(
             }
             Err(interrupt) => return Held::End(interrupt.into()),
         }
-        match open(&mut raw, out) {
+        match open(&mut raw, out, &mut interim) {
             Ok(Some(opened)) => break opened,
-            Ok(None) if raw.len() <= HEAD_MAX => {}
+            Ok(None) if raw.len() <= HEAD_MAX && interim <= INTERIM_MAX => {}
             Ok(None) | Err(_) => return Held::End(End::Failed(cut, None)),
         }
     };
@@ -89,13 +97,19 @@ pub(super) async fn await_answer(
     })
 }
 
+/// Whether a connection that has just been written to ends as one does that was closed before: then what was sent
+/// has not been worked on.
+fn soon(asked: Time) -> bool {
+    clock::now().since(asked) <= STALE_WITHIN
+}
+
 /// Statuses that another replica might not have given.
 fn is_failure(status: u16) -> bool {
     status == 429 || status >= 500
 }
 
 /// Takes a final head off `raw`, if it is whole: what remains is body. Interim heads are dropped.
-fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>) -> Result<Option<Opened>, HeadError> {
+fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Result<Option<Opened>, HeadError> {
     loop {
         let Some(head) = parse_response(raw, false)? else { return Ok(None) };
         let (len, status) = (head.len, head.status);
@@ -105,6 +119,7 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>) -> Result<Option<Opened>, Hea
         if status < 200 {
             drop(head);
             raw.drain(..len);
+            *interim += 1;
             continue;
         }
         let event_stream = head.event_stream && status < 300;

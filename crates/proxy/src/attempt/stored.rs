@@ -71,7 +71,16 @@ impl StoredAnswer {
     }
 
     /// The whole answer for the client.
-    pub(crate) fn to_bytes(&self, http11: bool, keep_alive: bool, request_id: &str) -> Vec<u8> {
+    pub(crate) fn to_bytes(
+        &self,
+        http11: bool,
+        keep_alive: bool,
+        request_id: &str,
+        rate_fields: &[(&'static str, String)],
+    ) -> Vec<u8> {
+        let mut extra: smallvec::SmallVec<[(&str, &str); 7]> =
+            smallvec::smallvec![("x-request-id", request_id)];
+        extra.extend(rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
         let framing = ClientFraming::Length(self.body.len() as u64);
         let made = format!(
             "HTTP/1.1 {} Error\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",
@@ -81,14 +90,7 @@ impl StoredAnswer {
         let mut bytes = Vec::with_capacity(head.len() + self.body.len() + 64);
         if let Ok(Some(mut parsed)) = parse_response(head, false) {
             parsed.framing = ResponseFraming::Length(self.body.len() as u64);
-            write_client_head(
-                &mut bytes,
-                &parsed,
-                framing,
-                http11,
-                keep_alive,
-                &[("x-request-id", request_id)],
-            );
+            write_client_head(&mut bytes, &parsed, framing, http11, keep_alive, &extra);
         }
         bytes.extend_from_slice(&self.body);
         bytes
