@@ -109,8 +109,7 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn bar(length: u64) -> ProgressBar {
-    const FORM: &str =
-        "{bar:30} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
+    const FORM: &str = "{wide_bar} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
     let style = ProgressStyle::with_template(FORM).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(length).with_style(style)
 }
