@@ -24,6 +24,10 @@ impl AdminClient {
         Ok(Self { authority: authority.into(), token })
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
     pub(crate) async fn call(&self, method: Method, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
         let mut request = Request::builder().method(method).uri(path).header("host", &self.authority);
         if let Some(token) = &self.token {

@@ -1,6 +1,7 @@
 //! The whole gateway in one value: data plane, admin side, usage log and metrics, started and ended in the right order.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::usage_log::UsageLog;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The client side's address cannot be bound, or a thread not made.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// As configured.
         address: SocketAddr,
@@ -28,15 +29,25 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The admin side's address cannot be bound, or its thread not made.
-    #[error("cannot listen on {address} for the admin side: {source}")]
+    #[error("cannot listen on {address} for the admin side")]
     Admin {
         /// As configured.
         address: SocketAddr,
         /// What the system said.
         source: std::io::Error,
     },
+    /// Both addresses are in use.
+    #[error("cannot listen on {address}, nor on {admin} for the admin side")]
+    Taken {
+        /// The client side's, as configured.
+        address: SocketAddr,
+        /// The admin side's, as configured.
+        admin: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The usage log cannot be written.
-    #[error("cannot write usage lines{}: {source}", file.as_ref().map(|f| format!(" to {}", f.display())).unwrap_or_default())]
+    #[error("cannot write usage lines{}", file.as_ref().map(|f| format!(" to {}", f.display())).unwrap_or_default())]
     UsageLog {
         /// The file, where there is one.
         file: Option<PathBuf>,
@@ -62,7 +73,13 @@ impl App {
     pub fn start(loaded: Loaded, sinks: Vec<Arc<dyn UsageSink>>) -> Result<Self, StartError> {
         let Loaded { plan, admin, usage, .. } = loaded;
         let admin_error = |source| StartError::Admin { address: admin.address, source };
-        let admin_listener = AdminListener::bind(&admin).map_err(admin_error)?;
+        let admin_listener =
+            AdminListener::bind(&admin).map_err(|source| match (source.kind(), plan.listen.address) {
+                (ErrorKind::AddrInUse, address) if taken(address) => {
+                    StartError::Taken { address, admin: admin.address, source }
+                }
+                _ => admin_error(source),
+            })?;
         let usage_log = match usage.stdout || usage.file.is_some() {
             true => {
                 let log = UsageLog::start(&usage, Arc::clone(&plan.gateway_id));
@@ -127,4 +144,9 @@ impl App {
         }
         cut
     }
+}
+
+/// Asked only where something else has failed already, so that both are told at once.
+fn taken(address: SocketAddr) -> bool {
+    TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }

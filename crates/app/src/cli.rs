@@ -3,25 +3,26 @@
 mod check;
 mod end;
 mod explain;
+mod flags;
 mod key;
+mod logging;
 mod serve;
 mod signals;
 mod sim;
 mod usage;
 
-use std::io::IsTerminal;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tracing_subscriber::EnvFilter;
 
 use crate::config::{DocsFormat, config_docs};
 use crate::demo;
 
 pub(crate) use end::Failure;
+use flags::GatewayFlags;
 pub(crate) use signals::Signals;
 
 /// A gateway and load balancer for LLM inference servers.
@@ -71,31 +72,29 @@ enum Command {
 Without a file, the models are asked from the replicas:
   sluicegate serve --replica http://10.0.0.11:8000 --replica http://10.0.0.12:8000
 
-SIGTERM or SIGINT (Ctrl-C): takes no new connections, finishes running requests (at most drain_timeout,
-5 minutes by default), then exits. A second signal ends them at once.")]
+SIGTERM or SIGINT (Ctrl-C): takes no new connections, finishes running requests
+for at most drain_timeout (5 minutes by default), then exits. A second signal
+ends them at once.")]
 pub(crate) struct ServeArgs {
-    /// Configuration file
+    /// Configuration file; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Base URL of a replica, for example http://10.0.0.11:8000; may be repeated
-    #[arg(long = "replica", value_name = "URL")]
-    pub(crate) replicas: Vec<String>,
-    /// Address for clients [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Address of the admin side [default: 127.0.0.1:9090]
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) admin: Option<SocketAddr>,
-    /// Data-plane threads; 0: one per core [default: 0]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) flags: GatewayFlags,
 }
 
 /// Options of `check`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+The flags are those of `serve`: a file that needs some there needs the same ones here.
+  sluicegate check sluicegate.toml
+  sluicegate check listen-only.toml --replica http://10.0.0.11:8000
+  sluicegate check - < sluicegate.toml")]
 pub(crate) struct CheckArgs {
-    /// Configuration file
+    /// Configuration file; - reads standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) flags: GatewayFlags,
 }
 
 /// Options of `explain`.
@@ -113,11 +112,11 @@ pub(crate) struct ExplainArgs {
     /// Admin side of the gateway
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
     pub(crate) admin: String,
-    /// Environment variable that holds the admin token, if the gateway wants one
-    #[arg(long, value_name = "NAME", default_value = "SLUICEGATE_ADMIN_TOKEN")]
-    pub(crate) token_env: String,
+    /// Environment variable that holds the admin token, if the gateway wants one [default: SLUICEGATE_ADMIN_TOKEN]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
     /// File with a chat body or a whole request, as JSON; - reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "model")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Model of a made-up chat
     #[arg(long, conflicts_with = "file")]
@@ -135,10 +134,14 @@ pub(crate) struct ExplainArgs {
 #[command(after_help = "\
 Example: two replicas, and a gateway in front of them
   sluicegate sim --listen 127.0.0.1:8000 --replicas 2 --model qwen3
-  sluicegate serve --replica http://127.0.0.1:8000 --replica http://127.0.0.1:8001")]
+  sluicegate serve --replica http://127.0.0.1:8000 --replica http://127.0.0.1:8001
+
+Each replica answers GET /health, /ping, /version, /load, /v1/models and /metrics, and POST
+/v1/chat/completions, /v1/completions, /tokenize and /detokenize. It has no /v1/messages,
+/v1/responses or /v1/embeddings.")]
 pub(crate) struct SimArgs {
     /// Address of the first replica; the others take the following ports
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = crate::config::address)]
     pub(crate) listen: SocketAddr,
     /// Number of replicas
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -198,7 +201,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    log_to_stderr(&cli.command);
+    // The demo's table shares the terminal with the log.
+    logging::start(if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" });
     let ended = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
@@ -215,25 +219,27 @@ pub fn run() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprint!("{failure}");
+            tell(&failure);
             failure.exit_code()
         }
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no panic.
+/// Writes to standard output. A reader that has gone away, as `head` does, is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::running(error.into()))
+    match write_out(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::running(error.into())),
+        _ => Ok(()),
+    }
 }
 
-fn log_to_stderr(command: &Command) {
-    // The demo's table shares the terminal with the log.
-    let default = if matches!(command, Command::Demo(_)) { "warn" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+/// The same, for who wants to know that nobody reads any more.
+pub(crate) fn write_out(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Writes to standard error; where that cannot be written there is nobody to tell.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    let _ = write!(std::io::stderr(), "{text}");
 }

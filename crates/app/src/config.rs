@@ -13,6 +13,7 @@ mod names;
 mod nearest;
 mod raw;
 mod read;
+mod replica_url;
 mod resolve;
 mod secret;
 mod source;
@@ -20,6 +21,7 @@ mod summary;
 mod units;
 mod values;
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +49,10 @@ pub struct Overrides {
     pub admin: Option<SocketAddr>,
     /// Data-plane threads; 0: one per core.
     pub threads: Option<usize>,
+    /// Everybody who reaches the client side's address may use the gateway.
+    pub open: bool,
+    /// Where usage lines go: `off`, `stdout`, or the file's path.
+    pub usage: Option<String>,
 }
 
 /// The admin listener.
@@ -105,8 +111,8 @@ impl Loaded {
 pub struct Config;
 
 impl Config {
-    /// Reads the file at `path`, or none, and puts `overrides` over it. Secrets are read from the process's
-    /// environment and from the files they name.
+    /// Reads the file at `path` (`-`: standard input), or none, and puts `overrides` over it. Secrets are read from
+    /// the process's environment and from the files they name.
     ///
     /// # Errors
     /// Everything that is wrong with the file and the overrides.
@@ -115,8 +121,11 @@ impl Config {
         let Some(path) = path else {
             return Self::from_text("command line", "", overrides, &environment);
         };
-        let name = path.display().to_string();
-        let text = std::fs::read(path).map_err(|e| e.to_string()).and_then(|bytes| {
+        let (name, bytes) = match path.as_os_str() == "-" {
+            true => ("standard input".to_owned(), from_stdin()),
+            false => (path.display().to_string(), std::fs::read(path)),
+        };
+        let text = bytes.map_err(|e| e.to_string()).and_then(|bytes| {
             String::from_utf8(bytes)
                 .map_err(|e| format!("not UTF-8 from byte {} on", e.utf8_error().valid_up_to()))
         });
@@ -160,6 +169,24 @@ impl Config {
         let mut problems = reader.problems;
         let loaded = resolve::resolve(file, overrides, &host_name(), &mut problems);
         problems.finish(loaded)
+    }
+}
+
+fn from_stdin() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An address as it is written on the command line, judged in the words of the file.
+///
+/// # Errors
+/// What is wrong with it, and how to mend it.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    match values::Text::parse(text) {
+        Ok(address) => Ok(address),
+        Err(values::Refusal::Wrong(what, hint)) => Err(format!("{what}\n  hint: {hint}")),
+        Err(values::Refusal::NotYet(what)) => Err(format!("{what} is not supported yet in this version")),
     }
 }
 

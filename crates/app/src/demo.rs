@@ -15,7 +15,7 @@ use sluicegate_lab::traffic::{Traffic, TrafficConfig};
 use sluicegate_proxy::usage::UsageSink;
 
 use crate::app::{App, StartError};
-use crate::cli::{DemoArgs, Failure, Signals, print};
+use crate::cli::{DemoArgs, Failure, Signals, print, write_out};
 use crate::config::{Config, Loaded, Overrides};
 use crate::inspect::Readiness;
 use display::Display;
@@ -46,15 +46,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
 async fn demonstrate(args: &DemoArgs, stats: &Arc<Stats>) -> Result<u64, Failure> {
     let started = start(args, stats).await?;
     let mut signals = Signals::new().map_err(|error| Failure::running(error.into()))?;
-    print(&introduction(args, &started.app))?;
     let mut traffic = None;
     tokio::select! {
         () = signals.next() => {}
         () = over(args.seconds) => {}
         stopped = keep_going(args, &started, stats, &mut traffic) => stopped?,
     }
+    stats.ending();
     let unserved = match traffic {
-        // What is broken off here ends as 'client gone', which is no failure.
+        // What is broken off here ends as 'client gone', which is no failure and is counted apart.
         Some(traffic) => traffic.stop().await.failed(),
         None => 0,
     };
@@ -72,13 +72,17 @@ async fn over(seconds: Option<u64>) {
     }
 }
 
-/// Waits for the first scrapes, starts the traffic and shows what happens. Ends only by an error.
+/// Says what there is, waits for the first scrapes, starts the traffic and shows what happens. Ends by an error, or
+/// when nobody reads what is shown.
 async fn keep_going(
     args: &DemoArgs,
     started: &Started,
     stats: &Stats,
     traffic: &mut Option<Traffic>,
 ) -> Result<(), Failure> {
+    if write_out(&introduction(args, &started.app)).is_err() {
+        return Ok(());
+    }
     ready(&started.app).await;
     *traffic = start_traffic(args, &started.app)?;
     show(&mut Display::new(), started, stats).await;
@@ -93,6 +97,7 @@ struct Started {
 }
 
 async fn start(args: &DemoArgs, stats: &Arc<Stats>) -> Result<Started, Failure> {
+    distinct_ports(args)?;
     let config = SimConfig { replicas: REPLICAS, model: MODEL.into(), ..SimConfig::default() };
     let sim = Sim::start(config).context("no simulated replicas").map_err(Failure::running)?;
     let loaded = configuration(args, &sim)?;
@@ -110,6 +115,7 @@ fn configuration(args: &DemoArgs, sim: &Sim) -> Result<Loaded, Failure> {
         listen: Some(SocketAddr::from(([127, 0, 0, 1], args.port))),
         admin: Some(SocketAddr::from(([127, 0, 0, 1], args.admin_port))),
         threads: Some(1),
+        ..Overrides::default()
     };
     let mut loaded = Config::load(None, &overrides).map_err(Failure::Configuration)?;
     loaded.usage.stdout = false;
@@ -117,31 +123,55 @@ fn configuration(args: &DemoArgs, sim: &Sim) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
+/// The configuration would say the same of flags that this command does not have.
+fn distinct_ports(args: &DemoArgs) -> Result<(), Failure> {
+    match args.port == args.admin_port && args.port != 0 {
+        true => Err(Failure::Usage(anyhow::anyhow!("--port and --admin-port are both {}", args.port))),
+        false => Ok(()),
+    }
+}
+
 fn with_a_way_out(error: StartError) -> anyhow::Error {
     let hint = match &error {
-        StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => "--port",
-        StartError::Admin { source, .. } if source.kind() == ErrorKind::AddrInUse => "--admin-port",
+        StartError::Taken { .. } => "other ports with --port N and --admin-port N",
+        StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            "another port with --port N"
+        }
+        StartError::Admin { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            "another port with --admin-port N"
+        }
         _ => return error.into(),
     };
-    anyhow::anyhow!("{error}\n  choose another port with {hint} N; 0 takes a free one")
+    let what = anyhow::Error::from(error);
+    anyhow::anyhow!("{what:#}\n  choose {hint}; 0 takes a free one")
 }
 
 fn introduction(args: &DemoArgs, app: &App) -> String {
     let (address, admin) = (app.address(), app.admin_address());
+    let program = program();
     let traffic = if args.no_traffic { "no traffic but yours" } else { "steady mixed traffic" };
     format!(
         "\
 gateway on http://{address} in front of {REPLICAS} simulated replicas, {traffic}
 state   http://{admin}/api/state
 metrics http://{admin}/metrics
+Ctrl-C ends it.
 
 Try it:
   curl -N http://{address}/v1/chat/completions -H 'content-type: application/json' \\
     -d '{{\"model\":\"{MODEL}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'
-  sluicegate explain --admin http://{admin} --model {MODEL} --text Hello
+  {program} explain --admin http://{admin} --model {MODEL} --text Hello
 
 "
     )
+}
+
+/// This program as a shell finds it from any folder.
+fn program() -> String {
+    let path = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+    let path = path.unwrap_or_else(|| "sluicegate".into());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// Waits until the gateway has scraped its replicas and knows their model.
@@ -162,6 +192,7 @@ fn start_traffic(args: &DemoArgs, app: &App) -> Result<Option<Traffic>, Failure>
     Ok(Some(traffic))
 }
 
+/// Ends when nobody reads it any more.
 async fn show(display: &mut Display, started: &Started, stats: &Stats) {
     let mut turns = tokio::time::interval(display.every());
     let mut before = (Instant::now(), generated(&started.sim));
@@ -169,11 +200,14 @@ async fn show(display: &mut Display, started: &Started, stats: &Stats) {
         let now = turns.tick().await.into_std();
         let tokens = generated(&started.sim);
         let rates = rates(&before.1, &tokens, now.saturating_duration_since(before.0));
-        display.show(&Now {
+        let shown = display.show(&Now {
             elapsed: now.saturating_duration_since(started.at),
             replicas: replica_rows(&started.app, &rates),
             totals: stats.totals(),
         });
+        if shown.is_err() {
+            return;
+        }
         before = (now, tokens);
     }
 }

@@ -82,6 +82,7 @@ const RIMS: &[Rim] = &[
         allowed: &[
             XTASK,
             ("crates/app/src/config.rs", "secrets written as env:NAME"),
+            ("crates/app/src/cli/logging.rs", "RUST_LOG, whose mistakes are told"),
             (
                 "crates/app/src/cli/explain.rs",
                 "the admin listener's token, which must not stand on a command line",

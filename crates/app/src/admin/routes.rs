@@ -23,9 +23,21 @@ use crate::metrics;
 /// Largest request body in bytes: a long chat to explain.
 pub(super) const MAX_BODY: usize = 8 * 1024 * 1024;
 
+/// What `GET /` answers: whoever opens the address in a browser learns where to go.
+const PATHS: &str = "\
+GET  /healthz                answers while the process lives; needs no token
+GET  /readyz                 503 while requests are not welcome; needs no token
+GET  /metrics                OpenMetrics
+GET  /api/state              pools, replicas, queues and keys, as JSON
+POST /api/explain            where a request would go, and why
+POST /api/replicas/drain     {\"pool\",\"replica\"}: no new requests there
+POST /api/replicas/undrain   the end of a drain
+";
+
 /// Everything the admin listener serves.
 pub(super) fn router(shown: Shown, token: Option<Arc<str>>) -> Router {
     Router::new()
+        .route("/", get(|| async { PATHS }))
         .route("/healthz", get(|| async { Json(json!({ "alive": true })) }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_page))
@@ -92,7 +104,11 @@ fn read(body: Body) -> Result<Bytes, Failure> {
 }
 
 async fn no_such_path(uri: Uri) -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {} here", uri.path()))
+    Failure::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        format!("there is no {} here; GET / lists the paths", uri.path()),
+    )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Failure {

@@ -233,6 +233,21 @@ async fn unknown_paths_and_wrong_methods_are_answered_in_json() {
 }
 
 #[tokio::test]
+async fn the_root_lists_every_path() {
+    let bench = Bench::start(None);
+    let root = bench.call(None, Method::GET, "/", "").await;
+    let text = String::from_utf8(root.body).unwrap();
+    assert_eq!(root.status, 200);
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (method, path) = (words.next().unwrap().parse().unwrap(), words.next().unwrap());
+        let answer = bench.call(None, method, path, "").await;
+        assert!(![404, 405].contains(&answer.status), "{line}: {}", answer.status);
+    }
+    assert_eq!(text.lines().count(), 7, "{text}");
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
     let body = " ".repeat(super::routes::MAX_BODY + 1);
     let (status, refused) = Bench::start(None).post("/api/explain", &body).await;

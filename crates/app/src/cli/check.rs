@@ -1,12 +1,37 @@
 //! `sluicegate check`: what a configuration file says, or all that is wrong with it.
 
-use super::{CheckArgs, Failure, print};
-use crate::config::{Config, Overrides};
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::Access;
+
+use super::{CheckArgs, Failure, print, tell};
+use crate::config::Config;
 
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let loaded = Config::load(Some(&args.file), &Overrides::default()).map_err(Failure::Configuration)?;
-    for warning in &loaded.warnings {
-        eprintln!("warning: {warning}");
+    let loaded = Config::load(Some(&args.file), &args.flags.overrides()).map_err(Failure::Configuration)?;
+    if let Some(path) = &loaded.usage.file
+        && let Err(error) = writable(path)
+    {
+        let path = path.display();
+        tell(format_args!("warning: usage lines could not be written to {path} here and now: {error}\n"));
     }
     print(&loaded.summary())
+}
+
+/// Whether usage lines could be appended to `path`. Nothing is made that is not there: the file may belong to another
+/// user, whose gateway must still be able to make it.
+fn writable(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().append(true).open(path) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = std::fs::metadata(folder)?;
+    if !found.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }

@@ -32,7 +32,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Configuration(diagnostics) => write!(f, "{diagnostics}"),
+            Self::Configuration(diagnostics) => writeln!(f, "{diagnostics}"),
             Self::Usage(error) | Self::Running(error) => writeln!(f, "error: {error:#}"),
         }
     }

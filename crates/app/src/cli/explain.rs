@@ -2,6 +2,7 @@
 
 mod table;
 
+use std::env::VarError;
 use std::io::Read as _;
 
 use anyhow::Context as _;
@@ -13,16 +14,34 @@ use crate::admin_client::AdminClient;
 use crate::inspect::ExplainedView;
 use crate::one_call::Answer;
 
+/// Where the token is looked for unless another variable is named.
+const TOKEN_VARIABLE: &str = "SLUICEGATE_ADMIN_TOKEN";
+
 pub(super) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let body = request(args).map_err(Failure::Usage)?;
-    let token = std::env::var(&args.token_env).ok();
+    let token = token(args.token_env.as_deref()).map_err(Failure::Usage)?;
     let client = AdminClient::new(&args.admin, token).map_err(Failure::Usage)?;
     let explained = ask(&client, body).map_err(Failure::running)?;
     print(&table::render(&explained))
 }
 
+/// The variable's value. One that was asked for by name must be there; the usual one need not.
+fn token(asked: Option<&str>) -> anyhow::Result<Option<String>> {
+    match (asked, std::env::var(asked.unwrap_or(TOKEN_VARIABLE))) {
+        (_, Ok(token)) => Ok(Some(token)),
+        (None, Err(VarError::NotPresent)) => Ok(None),
+        (_, Err(error)) => {
+            Err(error).with_context(|| format!("--token-env {}", asked.unwrap_or(TOKEN_VARIABLE)))
+        }
+    }
+}
+
 fn request(args: &ExplainArgs) -> anyhow::Result<Vec<u8>> {
-    let Some(file) = &args.file else { return Ok(made_up(args)) };
+    let file = match (&args.file, &args.model) {
+        (Some(file), _) => file,
+        (None, Some(_)) => return Ok(made_up(args)),
+        (None, None) => anyhow::bail!("nothing to explain: give --model NAME or --file FILE"),
+    };
     let mut body = Vec::new();
     let read = if file.as_os_str() == "-" {
         std::io::stdin().lock().read_to_end(&mut body).map(|_| body)
@@ -48,11 +67,28 @@ fn ask(client: &AdminClient, body: Vec<u8>) -> anyhow::Result<ExplainedView> {
     if status == 200 {
         return serde_json::from_slice(&body).context("the admin side gave an answer of another version");
     }
+    if !runtime.block_on(is_admin_side(client)) {
+        anyhow::bail!(
+            "{} is not the admin side; it may be the side for clients. Give --admin the address that `serve` \
+             names as its admin side (by default http://127.0.0.1:9090)",
+            client.url()
+        );
+    }
     let message = serde_json::from_slice::<Value>(&body)
         .ok()
-        .and_then(|answer| answer.pointer("/error/message")?.as_str().map(str::to_owned));
-    anyhow::bail!(
-        "the gateway would answer {status}: {}",
-        message.unwrap_or_else(|| "no reason given".into())
-    )
+        .and_then(|answer| answer.pointer("/error/message")?.as_str().map(str::to_owned))
+        .unwrap_or_else(|| "no reason given".into());
+    if status == 401 {
+        anyhow::bail!(
+            "{message}; put it into {TOKEN_VARIABLE}, or name another variable with --token-env NAME"
+        );
+    }
+    anyhow::bail!("the gateway would answer {status}: {message}")
+}
+
+/// Asked where something went wrong: the side for clients refuses explanations in words that do not help.
+async fn is_admin_side(client: &AdminClient) -> bool {
+    let Ok(alive) = client.call(Method::GET, "/healthz", Vec::new()).await else { return false };
+    let answer = serde_json::from_slice::<Value>(&alive.body).unwrap_or_default();
+    answer.get("alive").is_some()
 }

@@ -1,13 +1,14 @@
 //! `sluicegate serve`: the gateway until a signal ends it.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
-use super::{Failure, ServeArgs, Signals};
+use super::{Failure, ServeArgs, Signals, tell};
 use crate::app::App;
-use crate::config::{Config, Loaded, Overrides};
+use crate::config::{Config, Loaded};
 
 /// How often a drain looks whether the last request has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -15,13 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LAST_CALL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let overrides = Overrides {
-        replicas: args.replicas.clone(),
-        listen: args.listen,
-        admin: args.admin,
-        threads: args.threads,
-    };
-    let loaded = Config::load(args.config.as_deref(), &overrides).map_err(Failure::Configuration)?;
+    let loaded =
+        Config::load(args.config.as_deref(), &args.flags.overrides()).map_err(Failure::Configuration)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -33,19 +29,25 @@ fn serve(loaded: Loaded) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();
-        Signals::new().context("signals cannot be received")?
+        Signals::of_a_service().context("signals cannot be received")?
     };
     let drain_timeout = loaded.plan.listen.drain_timeout;
     let app = App::start(loaded, Vec::new())?;
-    eprintln!(
-        "sluicegate {} listens on http://{}, admin side on http://{}",
-        env!("CARGO_PKG_VERSION"),
-        app.address(),
-        app.admin_address()
-    );
+    announce(&app);
     runtime.block_on(signals.next());
     end(app, &runtime, &mut signals, drain_timeout);
     Ok(())
+}
+
+/// A line of the log like any other, but for somebody who has just typed the command.
+fn announce(app: &App) {
+    let (version, address, admin) = (env!("CARGO_PKG_VERSION"), app.address(), app.admin_address());
+    let line = format!("sluicegate {version} listens on http://{address}, admin side on http://{admin}");
+    if std::io::stderr().is_terminal() {
+        tell(format_args!("{line}\n"));
+    } else {
+        tracing::info!("{line}");
+    }
 }
 
 /// Finishes running requests within `limit`; a further signal ends them at once.

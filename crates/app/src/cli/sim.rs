@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::sim::{Sim, SimConfig};
 
-use super::{Failure, Signals, SimArgs};
+use super::{Failure, Signals, SimArgs, tell};
 
 pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
     let profile = Profile::named(&args.profile).unwrap_or_default();
@@ -26,7 +26,7 @@ fn simulate(config: SimConfig) -> anyhow::Result<()> {
         let mut signals = Signals::new().context("signals cannot be received")?;
         let sim = Sim::start(config).with_context(|| format!("cannot listen on {listen}"))?;
         for address in sim.addrs() {
-            eprintln!("simulated replica of {model} on http://{address}");
+            tell(format_args!("simulated replica of {model} on http://{address}\n"));
         }
         signals.next().await;
         sim.shutdown().await;

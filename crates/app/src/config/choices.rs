@@ -210,6 +210,17 @@ impl Text for Output {
     }
 }
 
+impl Output {
+    /// As it is written after `--usage`, where a path may stand by itself.
+    pub(super) fn of_flag(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "-" => Ok(Self::Stdout),
+            "off" | "stdout" => Self::parse(text),
+            _ => Self::parse(&format!("file:{}", text.strip_prefix("file:").unwrap_or(text))),
+        }
+    }
+}
+
 /// One place or a list of places.
 #[derive(Debug, Clone)]
 pub(super) struct Outputs(pub(super) Vec<Set<Output>>);

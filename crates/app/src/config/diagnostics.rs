@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::source::{Source, Spot};
+use super::values::Refusal;
 
 /// Where a value came from, and so where to send the reader of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,14 @@ impl<'s> Problems<'s> {
     /// Adds that a known part is not supported by this version.
     pub(super) fn not_yet(&mut self, at: &Origin, what: impl fmt::Display) -> &mut Diagnostic {
         self.add(at, format!("{what} is not supported yet in this version")).hint("remove it")
+    }
+
+    /// Adds why a text was refused.
+    pub(super) fn refused(&mut self, at: &Origin, refusal: Refusal) {
+        match refusal {
+            Refusal::Wrong(what, hint) => self.add(at, what).hint(hint),
+            Refusal::NotYet(what) => self.not_yet(at, what),
+        };
     }
 
     /// A finding as one line: place and text.

@@ -1,12 +1,13 @@
 //! Names, addresses, URLs and session key sources.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use sluicegate_proxy::plan::{ReplicaUrl, SessionSource, UrlError};
+use sluicegate_proxy::plan::{ReplicaUrl, SessionSource};
 
 use super::headers::is_token;
+use super::replica_url;
 use super::values::{Refusal, Text};
 
 /// A name: neither empty nor blank at its ends, without control characters, at most 256 bytes.
@@ -44,7 +45,7 @@ impl Text for SocketAddr {
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|_| {
             let what = format!("\"{text}\" is not an IP address and a port");
-            Refusal::wrong(what, "for example \"127.0.0.1:8080\", \"0.0.0.0:8080\" or \"[::1]:8080\"")
+            Refusal::wrong(what, address_hint(text))
         })
     }
 
@@ -53,14 +54,37 @@ impl Text for SocketAddr {
     }
 }
 
+/// What was probably meant by a text that is no address.
+fn address_hint(text: &str) -> String {
+    let bare = text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/');
+    let (host, port) = bare.rsplit_once(':').unwrap_or(("", bare));
+    if port.parse::<u16>().is_err() {
+        let example = "for example \"127.0.0.1:8080\", \"0.0.0.0:8080\" or \"[::1]:8080\"";
+        return match (host, port.parse::<u64>()) {
+            ("", Err(_)) => example.into(),
+            (_, Ok(_)) => "ports end at 65535".into(),
+            (_, Err(_)) => format!("the port is a number; {example}"),
+        };
+    }
+    match host {
+        "" if bare.starts_with(':') => format!("did you mean \"0.0.0.0:{port}\" or \"127.0.0.1:{port}\"?"),
+        "" => format!("did you mean \"127.0.0.1:{port}\"?"),
+        _ if host.eq_ignore_ascii_case("localhost") => format!("did you mean \"127.0.0.1:{port}\"?"),
+        "*" => format!("did you mean \"0.0.0.0:{port}\"?"),
+        _ if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6()) => {
+            format!("did you mean \"[{host}]:{port}\"?")
+        }
+        _ if bare.parse::<SocketAddr>().is_ok() => format!("did you mean \"{bare}\"?"),
+        _ => format!("names are not looked up: write an IP address, for example \"0.0.0.0:{port}\""),
+    }
+}
+
 impl Text for ReplicaUrl {
     const KIND: &'static str = "a base URL";
     const EXAMPLE: &'static str = r#""http://10.0.0.11:8000""#;
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        // The text is not repeated: it may hold a password before an '@'.
-        text.parse()
-            .map_err(|e: UrlError| Refusal::wrong(e.to_string(), format!("for example {}", Self::EXAMPLE)))
+        replica_url::parse(text)
     }
 
     fn text(&self) -> String {

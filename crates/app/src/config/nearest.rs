@@ -1,12 +1,13 @@
 //! The known name that a mistyped one probably means.
 
-/// The name closest to `typed`, if it is close enough to be meant: at most a third of its letters differ.
+/// The name closest to `typed`, if it is close enough to be meant: at most a third of its letters differ, so that one
+/// of one or two letters must be the same but for capitals.
 pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     known
         .into_iter()
-        .map(|name| (distance(&typed, name), name))
-        .filter(|(d, name)| *d <= (name.len().max(typed.len()) / 3).max(1))
+        .map(|name| (distance(&typed, &name.to_lowercase()), name))
+        .filter(|(d, name)| *d <= name.chars().count().max(typed.chars().count()) / 3)
         .min_by_key(|(d, _)| *d)
         .map(|(_, name)| name)
 }
@@ -50,6 +51,9 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(nearest(typed, known), meant, "{typed}");
+        }
+        for (typed, meant) in [("b", None), ("a", Some("A")), ("gp", None), ("gpx", Some("gpu"))] {
+            assert_eq!(nearest(typed, ["A", "gpu"]), meant, "{typed}");
         }
     }
 }

@@ -73,7 +73,7 @@ sections! {
     Admin {
         /// Address to listen on; port 0 takes a free one. Other than loopback needs a token.
         address: SocketAddr = local(9090),
-        /// Bearer token that every admin request must carry.
+        /// Bearer token that admin requests must carry, all but `/healthz` and `/readyz`.
         token: Option<Secret> = None,
     }
 
@@ -161,7 +161,7 @@ sections! {
     Route {
         /// The model name that clients ask for.
         model: Required<Name> = Required(None),
-        /// Further names of it.
+        /// Further names of it. An answer's `model` is the name that the engine knows, whichever name was asked for.
         aliases: Vec<Set<Name>> = Vec::new(),
         /// How a replica is chosen. `predictive`, `weighted`, `policy` and `round_robin` are not supported yet.
         mode: Mode = Mode::Adaptive,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sluicegate_proxy::Plan;
 use sluicegate_proxy::plan::{KeysPlan, ListenPlan};
 
-use super::choices::{HalfClose, Output};
+use super::choices::{HalfClose, Output, Outputs};
 use super::diagnostics::{Origin, Problems};
 use super::raw::{Admin, File, Listen, Usage};
 use super::read::Set;
@@ -29,6 +29,7 @@ pub(super) fn resolve(
     problems: &mut Problems<'_>,
 ) -> Option<Loaded> {
     override_addresses(&mut file, overrides);
+    override_usage(&mut file.usage.value, overrides, problems);
     pools::override_replicas(&mut file.pools.value, &overrides.replicas, problems);
     let mut warnings = Vec::new();
     let listen = listen(&file, problems, &mut warnings);
@@ -63,6 +64,18 @@ fn override_addresses(file: &mut File, overrides: &Overrides) {
         let value = u32::try_from(threads).unwrap_or(u32::MAX);
         file.listen.value.threads = Set::flag(value, &format!("--threads {threads}"));
     }
+    if overrides.open {
+        file.listen.value.open = Set::flag(true, "--open");
+    }
+}
+
+fn override_usage(usage: &mut Usage, overrides: &Overrides, problems: &mut Problems<'_>) {
+    let Some(text) = &overrides.usage else { return };
+    let flag = format!("--usage {text}");
+    match Output::of_flag(text) {
+        Ok(output) => usage.output = Set::flag(Outputs(vec![Set::flag(output, &flag)]), &flag),
+        Err(refusal) => problems.refused(&Origin::Flag(flag), refusal),
+    }
 }
 
 fn listen(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<String>) -> ListenPlan {
@@ -94,7 +107,7 @@ fn who_may_come(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<Str
     if file.keys.given() {
         if open.value {
             let at = file.keys.value.first().map_or(&file.keys.origin, |key| &key.origin);
-            let what = "open = true lets everybody in, and [[keys]] does not";
+            let what = "open lets everybody in, and [[keys]] does not";
             problems
                 .conflict(&open.origin, what, at, "the first key")
                 .hint("leave open out; without it only who has a key may use the gateway");
@@ -105,8 +118,8 @@ fn who_may_come(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<Str
             warnings.push(problems.line(&address.origin, &what));
         } else {
             let what = format!("{} is not a loopback address, and no client key is asked for", address.value);
-            let hint = "add [[keys]], write open = true in [listen] if everybody there may use the gateway, or \
-                        use 127.0.0.1";
+            let hint = "add [[keys]]; or start with --open, or write open = true in [listen], if everybody who \
+                        reaches it may use the gateway; or use 127.0.0.1";
             problems.add(&address.origin, what).hint(hint);
         }
     }

@@ -1,20 +1,19 @@
 //! Where the demo's state is shown: redrawn in a terminal, else a plain line now and then.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::table::{Now, line, table};
+use super::table::{Now, legend, line, table};
+use crate::cli::write_out;
 
 /// A terminal or a log.
 pub(super) enum Display {
     /// One bar without a bar for each line of the table.
-    Terminal {
-        screen: MultiProgress,
-        lines: Vec<ProgressBar>,
-    },
-    Plain,
+    Terminal { screen: MultiProgress, lines: Vec<ProgressBar> },
+    /// Whether the legend has been written.
+    Plain { explained: bool },
 }
 
 impl Display {
@@ -23,7 +22,7 @@ impl Display {
             let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             Self::Terminal { screen, lines: Vec::new() }
         } else {
-            Self::Plain
+            Self::Plain { explained: false }
         }
     }
 
@@ -31,11 +30,12 @@ impl Display {
     pub(super) const fn every(&self) -> Duration {
         match self {
             Self::Terminal { .. } => Duration::from_millis(500),
-            Self::Plain => Duration::from_secs(2),
+            Self::Plain { .. } => Duration::from_secs(2),
         }
     }
 
-    pub(super) fn show(&mut self, now: &Now) {
+    /// Shows it, or says that nobody reads it any more.
+    pub(super) fn show(&mut self, now: &Now) -> io::Result<()> {
         match self {
             Self::Terminal { screen, lines } => {
                 let table = table(now);
@@ -44,11 +44,14 @@ impl Display {
                     place.set_message(text);
                 }
             }
-            Self::Plain => {
-                // A reader that has gone away does not end the demo.
-                let _ = writeln!(std::io::stdout(), "{}", line(now));
+            Self::Plain { explained } => {
+                if !std::mem::replace(explained, true) {
+                    write_out(&legend(now))?;
+                }
+                write_out(&format!("{}\n", line(now)))?;
             }
         }
+        Ok(())
     }
 }
 
@@ -61,7 +64,9 @@ impl Drop for Display {
     }
 }
 
+/// A line that is cut at the terminal's edge: a wrapped one would push the table out of its place.
 fn text_line() -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style =
+        ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }

@@ -21,6 +21,8 @@ struct Counts {
     failed: u64,
     refused: u64,
     gone: u64,
+    running_at_end: u64,
+    ending: bool,
     retried: u64,
     tokens: u64,
     ttft: VecDeque<Duration>,
@@ -37,6 +39,8 @@ pub(super) struct Totals {
     pub(super) refused: u64,
     /// Those whose client left.
     pub(super) gone: u64,
+    /// Those that the demo's end broke off.
+    pub(super) running_at_end: u64,
     /// Those that took more than one attempt.
     pub(super) retried: u64,
     /// Tokens generated for all of them.
@@ -57,6 +61,7 @@ impl Stats {
             failed: counts.failed,
             refused: counts.refused,
             gone: counts.gone,
+            running_at_end: counts.running_at_end,
             retried: counts.retried,
             tokens: counts.tokens,
             ttft_p50: percentile(&sorted, 50),
@@ -64,15 +69,22 @@ impl Stats {
         }
     }
 
+    /// From now on it is the demo that ends requests, and not their clients.
+    pub(super) fn ending(&self) {
+        self.lock().ending = true;
+    }
+
     pub(super) fn summary(&self) -> String {
-        let Totals { requests, failed, refused, gone, retried, tokens, ttft_p50, ttft_p95 } = self.totals();
+        let Totals { requests, failed, refused, gone, running_at_end, retried, tokens, ttft_p50, ttft_p95 } =
+            self.totals();
+        let ok = requests - failed - refused - gone - running_at_end;
         format!(
             "\
-requests {requests}: {} ok, {failed} failed, {refused} refused, {gone} left by their client; {retried} retried
+requests {requests}: {ok} ok, {failed} failed, {refused} refused, {gone} left by their client; {retried} retried
+running  {running_at_end} at the end, broken off
 tokens   {tokens} generated
 TTFT     p50 {}, p95 {}
 ",
-            requests - failed - refused - gone,
             millis(ttft_p50),
             millis(ttft_p95)
         )
@@ -91,6 +103,7 @@ impl UsageSink for Stats {
         counts.tokens += line.usage.map_or(0, |usage| usage.completion_tokens);
         match line.outcome {
             Outcome::Ok => {}
+            Outcome::ClientGone | Outcome::ClientGoneQueued if counts.ending => counts.running_at_end += 1,
             Outcome::ClientGone | Outcome::ClientGoneQueued => counts.gone += 1,
             Outcome::ClientError
             | Outcome::RejectedAuth
@@ -146,6 +159,7 @@ mod tests {
     fn a_summary_without_requests_is_all_zero() {
         let expected = "\
 requests 0: 0 ok, 0 failed, 0 refused, 0 left by their client; 0 retried
+running  0 at the end, broken off
 tokens   0 generated
 TTFT     p50 -, p95 -
 ";

@@ -23,7 +23,8 @@ pub(super) struct Now {
 pub(super) struct ReplicaRow {
     name: String,
     state: &'static str,
-    running: f64,
+    inflight: u32,
+    load: f64,
     waiting: f64,
     share: f64,
     pins: usize,
@@ -35,7 +36,8 @@ impl ReplicaRow {
         Self {
             name: replica.name.clone(),
             state: health_name(replica.health),
-            running: replica.effective_running,
+            inflight: replica.inflight,
+            load: replica.effective_running,
             waiting: replica.effective_waiting,
             share: replica.traffic_share,
             pins: replica.pins,
@@ -47,15 +49,16 @@ impl ReplicaRow {
 /// A table: a head, one row for each replica, the sums.
 pub(super) fn table(now: &Now) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:<24} {:<9} {:>7} {:>7} {:>6} {:>5} {:>8}",
-        "replica", "state", "running", "waiting", "share", "pins", "tokens/s"
+        "{:<24} {:<9} {:>9} {:>7} {:>7} {:>6} {:>5} {:>8}",
+        "replica", "state", "in flight", "load", "waiting", "share", "pins", "tokens/s"
     )];
     lines.extend(now.replicas.iter().map(|row| {
         format!(
-            "{:<24} {:<9} {:>7.1} {:>7.1} {:>5.0}% {:>5} {:>8.0}",
+            "{:<24} {:<9} {:>9} {:>7.1} {:>7.1} {:>5.0}% {:>5} {:>8.0}",
             row.name,
             row.state,
-            row.running,
+            row.inflight,
+            row.load,
             row.waiting,
             row.share * 100.0,
             row.pins,
@@ -69,10 +72,26 @@ pub(super) fn table(now: &Now) -> Vec<String> {
 /// The same in one line, for a log.
 pub(super) fn line(now: &Now) -> String {
     let replica = |row: &ReplicaRow| {
-        format!("{} {:.0}+{:.0} {:.0}%", row.state, row.running, row.waiting, row.share * 100.0)
+        format!(
+            "{} {}, {:.0}+{:.0}, {:.0}%",
+            row.state,
+            row.inflight,
+            row.load,
+            row.waiting,
+            row.share * 100.0
+        )
     };
     let replicas: Vec<String> = now.replicas.iter().map(replica).collect();
     format!("{} | {}", sums(now), replicas.join(" | "))
+}
+
+/// What the lines for a log mean, and which replica is which.
+pub(super) fn legend(now: &Now) -> String {
+    let names: Vec<&str> = now.replicas.iter().map(|row| &*row.name).collect();
+    format!(
+        "each line: sums | state, requests in flight, load+waiting, share of the traffic; for {}\n",
+        names.join(" | ")
+    )
 }
 
 fn sums(now: &Now) -> String {
@@ -93,7 +112,8 @@ mod tests {
         let row = |name: &str, state, share| ReplicaRow {
             name: name.into(),
             state,
-            running: 3.5,
+            inflight: 3,
+            load: 3.5,
             waiting: 1.0,
             share,
             pins: 12,
@@ -119,9 +139,9 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each_replica_and_the_sums() {
         let expected = [
-            "replica                  state     running waiting  share  pins tokens/s",
-            "http://127.0.0.1:40001   live          3.5     1.0    75%    12     1234",
-            "http://127.0.0.1:40002   ejected       3.5     1.0    25%    12     1234",
+            "replica                  state     in flight    load waiting  share  pins tokens/s",
+            "http://127.0.0.1:40001   live              3     3.5     1.0    75%    12     1234",
+            "http://127.0.0.1:40002   ejected           3     3.5     1.0    25%    12     1234",
             "4 s: 120 requests, 1 failed, 2 retried, TTFT p50 80 ms, p95 -",
         ];
         assert_eq!(table(&now()), expected);
@@ -129,8 +149,13 @@ mod tests {
 
     #[test]
     fn a_plain_line_says_the_same_in_short() {
-        let expected =
-            "4 s: 120 requests, 1 failed, 2 retried, TTFT p50 80 ms, p95 - | live 4+1 75% | ejected 4+1 25%";
+        let expected = "4 s: 120 requests, 1 failed, 2 retried, TTFT p50 80 ms, p95 - | live 3, 4+1, 75% | \
+                        ejected 3, 4+1, 25%";
         assert_eq!(line(&now()), expected);
+    }
+    #[test]
+    fn the_legend_of_plain_lines_names_the_replicas_in_their_order() {
+        let legend = legend(&now());
+        assert!(legend.ends_with("for http://127.0.0.1:40001 | http://127.0.0.1:40002\n"), "{legend}");
     }
 }

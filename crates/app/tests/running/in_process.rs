@@ -31,6 +31,7 @@ fn configuration(replicas: &[SocketAddr]) -> Loaded {
         listen: Some(any_port()),
         admin: Some(any_port()),
         threads: Some(1),
+        ..Overrides::default()
     };
     let mut loaded = Config::load(None, &overrides).unwrap();
     loaded.usage.stdout = false;

@@ -4,6 +4,11 @@ use std::fmt::Write as _;
 
 use crate::inspect::{CandidateView, ExplainedView, OutcomeView};
 
+const LEGEND: &str = "
+In flight are this gateway's open requests; load is what the engine told and what was sent since,
+weighed: a heavy prompt counts more than 1.
+";
+
 /// Route and keys, the verdict, a table of the replicas, the steps.
 pub(super) fn render(explained: &ExplainedView) -> String {
     let mut text = String::new();
@@ -40,24 +45,25 @@ fn candidates(candidates: &[CandidateView], outcome: &OutcomeView) -> String {
     let width =
         candidates.iter().map(|candidate| candidate.name.len()).max().unwrap_or(0).max("replica".len());
     let mut text = format!(
-        "  {:width$}  {:9} {:>8} {:>8} {:>8}  out because\n",
-        "replica", "state", "running", "waiting", "inflight"
+        "  {:width$}  {:9} {:>9} {:>8} {:>8}  out because\n",
+        "replica", "state", "in flight", "load", "waiting"
     );
     for candidate in candidates {
         let chosen = matches!(outcome, OutcomeView::Replica { name, .. } if *name == candidate.name);
         let mark = if chosen { '>' } else { ' ' };
         let excluded = candidate.excluded.as_deref().unwrap_or_default();
         let line = format!(
-            "{mark} {:width$}  {:9} {:>8.1} {:>8.1} {:>8}  {excluded}",
+            "{mark} {:width$}  {:9} {:>9} {:>8.1} {:>8.1}  {excluded}",
             candidate.name,
             candidate.state,
+            candidate.inflight,
             candidate.effective_running,
             candidate.effective_waiting,
-            candidate.inflight,
         );
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    text.push_str(LEGEND);
     text
 }
 
@@ -103,9 +109,12 @@ session  00000000000000ff
 prefix   none
 result   http://a:8000 (affinity_session)
 
-  replica         state      running  waiting inflight  out because
-> http://a:8000   live           2.5      0.0        1
-  http://bb:8000  ejected        0.0      0.0        1  ejected
+  replica         state     in flight     load  waiting  out because
+> http://a:8000   live              1      2.5      0.0
+  http://bb:8000  ejected           1      0.0      0.0  ejected
+
+In flight are this gateway's open requests; load is what the engine told and what was sent since,
+weighed: a heavy prompt counts more than 1.
 
 1. pool: 1 of 2
 2. no-wait: 1

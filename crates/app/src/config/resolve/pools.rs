@@ -11,34 +11,28 @@ use crate::config::names::Name;
 use crate::config::raw::{Affinity, Health, Pool};
 use crate::config::read::{Required, Set, Value};
 use crate::config::secret::Secret;
-use crate::config::values::{Refusal, Text};
+use crate::config::values::Text;
 
 /// Name of the pool that `--replica` makes where the file has none.
 const DEFAULT_POOL: &str = "default";
 
 /// Puts the replicas of the command line into the only pool, which is made where there is none.
 pub(super) fn override_replicas(pools: &mut Vec<Set<Pool>>, urls: &[String], problems: &mut Problems<'_>) {
-    let Some(first) = urls.first() else { return };
+    let Some(first) = urls.first().map(|url| replica_flag(url)) else { return };
     if let [one, _, ..] = pools.as_slice() {
         let what =
             format!("the file has {} pools, and --replica cannot tell which one is meant", pools.len());
-        let at = Origin::Flag(format!("--replica {first}"));
         problems
-            .conflict(&at, what, &one.origin, "the first pool")
+            .conflict(&Origin::Flag(first), what, &one.origin, "the first pool")
             .hint("leave --replica out and edit the file");
         return;
     }
     let mut replicas = Vec::new();
     for url in urls {
-        let at = format!("--replica {url}");
+        let at = replica_flag(url);
         match ReplicaUrl::parse(url) {
             Ok(parsed) => replicas.push(Set::flag(parsed, &at)),
-            Err(Refusal::Wrong(what, hint)) => {
-                problems.add(&Origin::Flag(at), what).hint(hint);
-            }
-            Err(Refusal::NotYet(what)) => {
-                problems.not_yet(&Origin::Flag(at), what);
-            }
+            Err(refusal) => problems.refused(&Origin::Flag(at), refusal),
         }
     }
     let replicas = Set { sound: replicas.len() == urls.len(), ..Set::flag(replicas, "--replica") };
@@ -49,6 +43,12 @@ pub(super) fn override_replicas(pools: &mut Vec<Set<Pool>>, urls: &[String], pro
             pools.push(Set::flag(Pool { name, replicas, ..Pool::default() }, "--replica"));
         }
     }
+}
+
+/// The flag as typed, but for a password.
+fn replica_flag(url: &str) -> String {
+    let shown = if url.contains('@') { "***" } else { url };
+    format!("--replica {shown}")
 }
 
 /// Every pool that has a name, in order.
@@ -103,9 +103,14 @@ fn replicas(
             warnings.push(problems.line(&url.origin, &what));
         }
     }
-    for url in replicas.value.iter().filter(|url| url.value.prefix.ends_with("/v1")) {
-        let what = format!("{}: paths of clients begin with /v1 themselves, so leave it out", url.value.text);
-        warnings.push(problems.line(&url.origin, &what));
+    for url in replicas.value.iter() {
+        if let Some(bare) = url.value.text.strip_suffix("/v1") {
+            let what = format!(
+                "{}: leave out /v1, the paths of clients begin with it: write {bare}",
+                url.value.text
+            );
+            warnings.push(problems.line(&url.origin, &what));
+        }
     }
     // A provider has its own fail-over behind its only address.
     if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0)
