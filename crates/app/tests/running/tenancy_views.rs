@@ -107,6 +107,7 @@ async fn a_waiting_request_is_seen_everywhere_and_everything_returns_to_zero() {
     until(|| bench.app.inspect().queues()[0].waiting == 1).await;
     assert_eq!(bench.ask(KEY).await.status(), 429, "its third at the same time");
     assert_eq!(bench.ask("sk-other").await.status(), 401);
+    bench.lines.wait_for(2).await;
 
     bench
         .assert_metrics(&[
@@ -150,6 +151,7 @@ async fn usage_lines_name_the_key_its_project_the_wait_and_the_exact_price() {
     let bench = Bench::start().await;
     bench.engine.answer_with(vec![send(chat_answer("hello", 11, 4))]);
     assert_eq!(bench.ask(KEY).await.status(), 200);
+    bench.lines.wait_for(1).await;
     assert_eq!(bench.ask("sk-other").await.status(), 401);
     let lines = bench.lines.wait_for(2).await;
     for text in [r#""key":"team-a","project":"search","#, r#""queue_ms":null,"#, r#""cost":0.000019,"#] {
