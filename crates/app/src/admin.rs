@@ -2,6 +2,8 @@
 //! has its own thread and runtime, so nothing here is ever in the way of a request.
 
 mod answer;
+mod callers;
+mod connections;
 mod explain;
 mod routes;
 mod state;
@@ -81,12 +83,7 @@ impl AdminListener {
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {
             tokio::select! {
-                // Ends only by an error that is no single connection's.
-                served = axum::serve(listener, router).into_future() => {
-                    if let Err(error) = served {
-                        tracing::error!("the admin listener ended: {error}");
-                    }
-                }
+                never = connections::serve(listener, router) => match never {},
                 _ = stopped => {}
             }
         };

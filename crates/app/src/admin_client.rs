@@ -29,7 +29,11 @@ impl AdminClient {
     }
 
     pub(crate) async fn call(&self, method: Method, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
+        let posts = method == Method::POST;
         let mut request = Request::builder().method(method).uri(path).header("host", &self.authority);
+        if posts {
+            request = request.header("content-type", "application/json");
+        }
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

@@ -123,19 +123,28 @@ impl App {
         &*self.view
     }
 
+    /// Its usage log, where there is one.
+    pub(crate) const fn usage_log(&self) -> Option<&Arc<UsageLog>> {
+        self.usage_log.as_ref()
+    }
+
     /// Takes no new connections and is not ready any more; running requests go on.
     pub fn begin_drain(&self) {
         self.view.draining();
         self.running.begin_drain();
     }
 
-    /// Ends the gateway: waits up to `limit` for running requests, cuts what is left, and writes out every usage line.
+    /// Ends the gateway: waits up to `limit` for running requests, cuts what is left, and writes out every usage line;
+    /// an output that takes none for 2 s loses them.
     /// Returns the number of requests cut. Blocks: not for an async task.
     #[must_use = "requests may have been cut"]
     pub fn finish(self, limit: Duration) -> usize {
         let Self { view, usage_log, admin, running } = self;
         view.draining();
         running.begin_drain();
+        if let Some(log) = &usage_log {
+            log.ending();
+        }
         let cut = running.finish(limit);
         // The admin side shows the drain until the end; after it nobody writes usage lines.
         drop(admin);

@@ -2,10 +2,12 @@
 
 mod check;
 mod end;
+mod ending;
 mod explain;
 mod flags;
 mod key;
 mod logging;
+mod open_files;
 mod serve;
 mod signals;
 mod sim;

@@ -1,5 +1,8 @@
 //! The gateway as a library: configuration, usage log, metrics, admin side, and the commands of the binary.
 
+// They panic where nobody reads; `cli::print` and `cli::tell` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod admin;
 mod admin_client;
 pub mod app;

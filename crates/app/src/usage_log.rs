@@ -3,6 +3,7 @@
 //! says so.
 
 mod buffers;
+mod handover;
 mod json_text;
 mod line;
 mod memory;
@@ -14,7 +15,6 @@ mod writer;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,12 +26,16 @@ use crate::config::{OnFull, UsagePlan};
 pub use memory::MemorySink;
 
 use buffers::{Buffers, Chunk};
-use writer::{Message, Output};
+use handover::{Handover, Left};
+use writer::Output;
 
 /// A buffer that holds this many bytes goes to the writer at once.
 const FULL: usize = 32 * 1024;
 /// Full buffers that may wait for the writer: with [`FULL`], about 8 MiB.
 const WAITING: usize = 256;
+/// At the end, an output that takes no buffer for this long has lost what is left: a reader that is stuck must not keep
+/// the process from ending.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// The least time between two warnings about lost lines.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -40,7 +44,7 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct UsageLog {
     shared: Arc<Shared>,
-    to_writer: SyncSender<Message>,
+    patience: Duration,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -50,6 +54,7 @@ struct Shared {
     gateway: Arc<str>,
     on_full: OnFull,
     buffers: Buffers,
+    handover: Handover,
     lost: Lost,
 }
 
@@ -66,18 +71,22 @@ impl UsageLog {
         if let Some(path) = &plan.file {
             outputs.push(Output::new(Box::new(rotated_file::RotatedFile::open(path, plan.rotate)?)));
         }
-        Self::start_with(outputs, plan.on_full, gateway)
+        Self::start_with(outputs, plan.on_full, PATIENCE, gateway)
     }
 
-    fn start_with(outputs: Vec<Output>, on_full: OnFull, gateway: Arc<str>) -> io::Result<Self> {
-        let (buffers, lost) = (Buffers::default(), Lost::default());
-        let shared = Arc::new(Shared { gateway, on_full, buffers, lost });
-        let (to_writer, messages) = sync_channel(WAITING);
+    fn start_with(
+        outputs: Vec<Output>,
+        on_full: OnFull,
+        patience: Duration,
+        gateway: Arc<str>,
+    ) -> io::Result<Self> {
+        let (buffers, handover, lost) = (Buffers::default(), Handover::default(), Lost::default());
+        let shared = Arc::new(Shared { gateway, on_full, buffers, handover, lost });
         let for_writer = Arc::clone(&shared);
         let writer = std::thread::Builder::new()
             .name("usage-log".into())
-            .spawn(move || writer::run(&messages, &for_writer, outputs))?;
-        Ok(Self { shared, to_writer, writer: Mutex::new(Some(writer)) })
+            .spawn(move || writer::run(&for_writer, outputs))?;
+        Ok(Self { shared, patience, writer: Mutex::new(Some(writer)) })
     }
 
     /// Lines lost so far: the writer could not keep up, or the output failed.
@@ -86,26 +95,41 @@ impl UsageLog {
         self.shared.lost.count.load(Ordering::Relaxed)
     }
 
-    /// Writes out whatever was taken so far and stops the writer. Lines that come later are counted as lost.
-    /// A second call does nothing.
+    /// The end is near: from now on no request waits for an output that takes nothing for 2 s, whatever `on_full` says.
+    pub fn ending(&self) {
+        self.shared.handover.ending();
+    }
+
+    /// Ends the wait of a running [`close`](Self::close): what is left is lost.
+    pub fn at_once(&self) {
+        self.shared.handover.at_once();
+    }
+
+    /// Writes out whatever was taken so far and stops the writer. An output that takes nothing for 2 s loses what is
+    /// left. Lines that are left or come later are counted as lost. A second call does nothing.
     pub fn close(&self) {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
-            let stopped = self.to_writer.send(Message::Stop).is_ok();
-            if !stopped || writer.join().is_err() {
-                tracing::error!("the usage log's writer ended early; usage lines may be missing");
-            }
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Left { lines, ended, at_once } =
+            self.shared.handover.close(self.patience, || self.shared.buffers.close());
+        // A writer that hangs in a write is left behind.
+        if ended && writer.join().is_err() {
+            tracing::error!("the usage log's writer panicked");
+        }
+        if lines > 0 {
+            let count = self.shared.lost.count.fetch_add(lines, Ordering::Relaxed) + lines;
+            let why = match at_once {
+                true => "a further signal did not wait for the output".to_owned(),
+                false => format!("the output took none for {:?}", self.patience),
+            };
+            tracing::error!(lost = lines, lost_so_far = count, "usage lines were lost at the end: {why}");
         }
     }
 
     fn send(&self, chunk: Chunk) {
         let lines = chunk.lines;
         let sent = match self.shared.on_full {
-            OnFull::Wait => self.to_writer.send(Message::Chunk(chunk)).is_ok(),
-            OnFull::Drop => match self.to_writer.try_send(Message::Chunk(chunk)) {
-                Ok(()) => true,
-                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-            },
+            OnFull::Wait => self.shared.handover.wait_for_room(chunk, self.patience),
+            OnFull::Drop => self.shared.handover.offer(chunk),
         };
         if !sent {
             self.shared.lost.add(lines, "the writer cannot keep up");

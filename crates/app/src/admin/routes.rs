@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::answer::Failure;
 use super::state::StateView;
-use super::{Shown, explain, token};
+use super::{Shown, callers, explain, token};
 use crate::inspect::{ExplainedView, Readiness};
 use crate::metrics;
 
@@ -48,6 +48,7 @@ pub(super) fn router(shown: Shown, token: Option<Arc<str>>) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn_with_state(token.clone(), callers::check))
         .layer(middleware::from_fn_with_state(token, token::check))
         .with_state(shown)
 }

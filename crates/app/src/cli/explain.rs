@@ -13,6 +13,7 @@ use super::{ExplainArgs, Failure, print};
 use crate::admin_client::AdminClient;
 use crate::inspect::ExplainedView;
 use crate::one_call::Answer;
+use crate::usage_sums::plain;
 
 /// Where the token is looked for unless another variable is named.
 const TOKEN_VARIABLE: &str = "SLUICEGATE_ADMIN_TOKEN";
@@ -76,7 +77,7 @@ fn ask(client: &AdminClient, body: Vec<u8>) -> anyhow::Result<ExplainedView> {
     }
     let message = serde_json::from_slice::<Value>(&body)
         .ok()
-        .and_then(|answer| answer.pointer("/error/message")?.as_str().map(str::to_owned))
+        .and_then(|answer| answer.pointer("/error/message")?.as_str().map(plain))
         .unwrap_or_else(|| "no reason given".into());
     if status == 401 {
         anyhow::bail!(

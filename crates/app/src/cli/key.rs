@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use sha2::{Digest as _, Sha256};
 
-use super::{Failure, print};
+use super::{Failure, print, tell};
 
 /// Digits of a key after its prefix: 43 of 62 kinds are just over 256 bits.
 const DIGITS: usize = 43;
@@ -102,7 +102,7 @@ fn from_stdin() -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let mut text = String::new();
     let read = if stdin.is_terminal() {
-        eprintln!("Key, then Enter:");
+        tell("Key, then Enter:\n");
         stdin.read_line(&mut text)
     } else {
         stdin.lock().take(LONGEST_INPUT).read_to_string(&mut text)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, print};
+use super::{Failure, print, tell};
 use crate::reconcile::EngineUrl;
 use crate::usage_sums::{self, By, Counts, Filter, Groups, MOST_GROUPS, Moment};
 
@@ -105,10 +105,10 @@ pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
 fn sum(args: &UsageArgs) -> Result<(), Failure> {
     let (grouped, counts) = read(args, args.by.clone())?;
     if let Some(other) = &grouped.other {
-        eprintln!(
-            "note: more than {MOST_GROUPS} groups; {} requests of further ones stand under (other)",
+        tell(format_args!(
+            "note: more than {MOST_GROUPS} groups; {} requests of further ones stand under (other)\n",
             other.requests
-        );
+        ));
     }
     let text = if args.json {
         usage_sums::json(&grouped, &counts, &args.filter()).map_err(Failure::running)?
@@ -131,10 +131,16 @@ fn read(args: &UsageArgs, by: Vec<By>) -> Result<(usage_sums::Grouped, Counts), 
     if let Some(first) = &counts.first_bad {
         // The message may quote the line, which may be anything.
         let first = usage_sums::plain(first);
-        eprintln!("note: {} of {} lines are no usage lines; the first: {first}", counts.bad, counts.lines);
+        tell(format_args!(
+            "note: {} of {} lines are no usage lines; the first: {first}\n",
+            counts.bad, counts.lines
+        ));
     }
     if counts.counted == 0 && counts.lines > counts.bad {
-        eprintln!("note: none of {} usage lines is among those asked for", counts.lines - counts.bad);
+        tell(format_args!(
+            "note: none of {} usage lines is among those asked for\n",
+            counts.lines - counts.bad
+        ));
     }
     Ok((groups.finish(), counts))
 }

@@ -2,23 +2,14 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::buffers::Chunk;
+use super::handover::{Handover, Next};
 
 /// No line waits longer than this for its buffer to fill up.
 const COLLECT_EVERY: Duration = Duration::from_millis(100);
-
-/// What the writer is told.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// A full buffer.
-    Chunk(Chunk),
-    /// Write out what there is, then end.
-    Stop,
-}
 
 /// Standard output or a file.
 pub(super) struct Output {
@@ -51,41 +42,46 @@ impl fmt::Debug for Output {
     }
 }
 
-/// Runs until it is told to stop.
-pub(super) fn run(messages: &Receiver<Message>, shared: &Shared, mut outputs: Vec<Output>) {
+/// Runs until the handover ends.
+pub(super) fn run(shared: &Shared, mut outputs: Vec<Output>) {
+    let _end = End(&shared.handover);
     let mut collect_at = Instant::now() + COLLECT_EVERY;
     loop {
         let now = Instant::now();
-        // Asked for before each message: full buffers of busy threads must not hold up the lines of quiet ones.
+        // Asked for before each chunk: full buffers of busy threads must not hold up the lines of quiet ones.
         if now >= collect_at {
-            write_all(shared.buffers.collect(), shared, &mut outputs);
+            let collected = shared.handover.collect(|| shared.buffers.collect());
+            write_all(&collected, shared, &mut outputs);
             collect_at = now + COLLECT_EVERY;
         }
-        match messages.recv_timeout(collect_at.saturating_duration_since(now)) {
-            Ok(Message::Chunk(chunk)) => write(&chunk, shared, &mut outputs),
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+        match shared.handover.next(collect_at.saturating_duration_since(now)) {
+            Next::Chunk(chunk) => write_all(&[chunk], shared, &mut outputs),
+            Next::Nothing => {}
+            Next::End => break,
         }
     }
-    let last = shared.buffers.close();
-    for message in messages.try_iter() {
-        if let Message::Chunk(chunk) = message {
-            write(&chunk, shared, &mut outputs);
-        }
-    }
-    write_all(last, shared, &mut outputs);
+    let last = shared.handover.collect(|| shared.buffers.close());
+    write_all(&last, shared, &mut outputs);
 }
 
-fn write_all(chunks: Vec<Chunk>, shared: &Shared, outputs: &mut [Output]) {
-    for chunk in &chunks {
-        write(chunk, shared, outputs);
+/// Whoever waits for the writer hears of its end, a panic included.
+struct End<'a>(&'a Handover);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.ended();
     }
 }
 
 /// A line that one of two outputs did not take is lost once.
-fn write(chunk: &Chunk, shared: &Shared, outputs: &mut [Output]) {
-    let failed = outputs.iter_mut().filter_map(|output| output.write(&chunk.bytes).err()).last();
-    if let Some(error) = failed {
-        shared.lost.add(chunk.lines, &format!("the output failed: {error}"));
+fn write_all(chunks: &[Chunk], shared: &Shared, outputs: &mut [Output]) {
+    for chunk in chunks {
+        let failed = outputs.iter_mut().filter_map(|output| output.write(&chunk.bytes).err()).last();
+        if !shared.handover.done(chunk.lines) {
+            return;
+        }
+        if let Some(error) = failed {
+            shared.lost.add(chunk.lines, &format!("the output failed: {error}"));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::inspect::{CandidateView, ExplainedView, OutcomeView};
+use crate::usage_sums::plain;
 
 const LEGEND: &str = "
 In flight are this gateway's open requests; load is what the engine told and what was sent since,
@@ -17,7 +18,7 @@ pub(super) fn render(explained: &ExplainedView) -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{name:<8} {value}");
     };
-    row("route", &explained.route);
+    row("route", &plain(&explained.route));
     row("pool", &explained.pool);
     row("prompt", &format!("about {} tokens", explained.estimated_prompt_tokens));
     row("session", &explained.session.clone().unwrap_or_else(none));
@@ -27,7 +28,7 @@ pub(super) fn render(explained: &ExplainedView) -> String {
     text.push_str(&candidates(&explained.candidates, &explained.outcome));
     text.push('\n');
     for (index, step) in explained.steps.iter().enumerate() {
-        let _ = writeln!(text, "{}. {step}", index + 1);
+        let _ = writeln!(text, "{}. {}", index + 1, plain(step));
     }
     text
 }

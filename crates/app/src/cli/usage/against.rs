@@ -1,7 +1,7 @@
 //! `sluicegate usage --against`: the sums of the lines beside the engines' counters.
 
 use super::{AgainstArgs, UsageArgs, read};
-use crate::cli::{Failure, print};
+use crate::cli::{Failure, print, tell};
 use crate::reconcile::{Baseline, Reading, Report, Since, Tokens};
 use crate::usage_sums::{By, Grouped};
 
@@ -13,7 +13,7 @@ pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
     if let Some(path) = &against.save_baseline {
         // Written whatever the judgement: the next reconciliation starts here.
         Baseline::of(&readings).save(path).map_err(Failure::running)?;
-        eprintln!("note: the counters of {} engines are in {}", readings.len(), path.display());
+        tell(format_args!("note: the counters of {} engines are in {}\n", readings.len(), path.display()));
     }
     judged
 }
@@ -37,7 +37,7 @@ fn since(against: &AgainstArgs, readings: &[Reading]) -> anyhow::Result<Vec<Sinc
     };
     let baseline = Baseline::load(path)?;
     for url in baseline.left_out(readings) {
-        eprintln!("note: {url} is in the baseline and was not asked");
+        tell(format_args!("note: {url} is in the baseline and was not asked\n"));
     }
     readings.iter().map(|reading| baseline.since(reading)).collect()
 }
@@ -45,10 +45,13 @@ fn since(against: &AgainstArgs, readings: &[Reading]) -> anyhow::Result<Vec<Sinc
 fn reconcile(args: &UsageArgs, engines: &[Since]) -> Result<(), Failure> {
     let (grouped, counts) = read(args, vec![By::Replica])?;
     if args.against.baseline.is_none() {
-        eprintln!("note: without --baseline the engines' counters are those since their start");
+        tell(format_args!("note: without --baseline the engines' counters are those since their start\n"));
     }
     for engine in engines.iter().filter(|engine| engine.restarted) {
-        eprintln!("note: {} restarted since the baseline; what it counted before is lost", engine.url);
+        tell(format_args!(
+            "note: {} restarted since the baseline; what it counted before is lost\n",
+            engine.url
+        ));
     }
     tell_other_replicas(&grouped, engines.len());
     let total = &grouped.total;
@@ -73,8 +76,8 @@ fn tell_other_replicas(grouped: &Grouped, engines: usize) {
     });
     let count = replicas.count();
     if count != engines {
-        eprintln!(
-            "note: the lines are of {count} replicas, {engines} engines were asked; --replica chooses lines"
-        );
+        tell(format_args!(
+            "note: the lines are of {count} replicas, {engines} engines were asked; --replica chooses lines\n"
+        ));
     }
 }
