@@ -17,7 +17,7 @@ use sluicegate_core::{EngineLoad, ReplicaId, Scrape};
 use sluicegate_wire::{Endpoint, EngineMetrics, engine_metrics};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use crate::clock;
 use crate::gateway::{Gateway, Models};
@@ -58,7 +58,7 @@ pub(crate) async fn scrape(gateway: Arc<Gateway>, pool: Arc<Pool>, id: ReplicaId
     let Some(replica) = pool.replica(id).cloned() else { return };
     let mut report =
         Report { pool: Arc::clone(&pool), replica: Arc::clone(&replica), result: Scrape::Failed };
-    let end = Instant::now() + pool.plan().scrape_timeout;
+    let end = clock::tokio_instant(clock::now() + pool.plan().scrape_timeout);
     let (result, call) = match timeout_at(end, scrape_once(&pool, &replica)).await {
         Err(_) => {
             replica.trouble.tell(&replica.url.text, "no answer within health.scrape_timeout");
