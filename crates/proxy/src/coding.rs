@@ -100,7 +100,8 @@ impl Codings {
 
 /// Decodes a request body whole, `max` bytes at the most, and lets other requests be served meanwhile.
 pub(crate) async fn decode(codings: &Codings, coded: Body, max: usize) -> Result<Body, Refusal> {
-    let mut decoding = Decoding::new(codings, &coded, max);
+    // Boxed, so that the task of a plain request has no room for it.
+    let mut decoding = Box::new(Decoding::new(codings, &coded, max));
     while !decoding.step()? {
         tokio::task::yield_now().await;
     }
