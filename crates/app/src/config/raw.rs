@@ -55,7 +55,7 @@ sections! {
         tls: Later = Later,
         /// Open client connections over all threads; further ones wait in the listen backlog.
         max_connections: NonZero<u32> = at_least_one(20_000),
-        /// Largest request body; a larger one is answered 413.
+        /// Largest request body, decoded where it came coded; a larger one is answered 413.
         max_body: Size = Size(64 << 20),
         /// Longest time from a request's first byte to the end of its head.
         head_timeout: Period = seconds(10),
@@ -94,7 +94,7 @@ sections! {
         credentials: Vec<Set<Secret>> = Vec::new(),
         /// Further header fields of the requests to the replicas.
         headers: Headers = Headers::default(),
-        /// Asks streams for token usage and takes the extra event out again.
+        /// Asks streams for token usage and takes the extra event out again (it stays in a stream that the engine codes).
         usage_injection: bool = true,
         /// Where load is read: `both` the engine's metrics and own requests; `engine` where several gateways share
         /// the replicas.
