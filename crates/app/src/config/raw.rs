@@ -94,7 +94,8 @@ sections! {
         credentials: Vec<Set<Secret>> = Vec::new(),
         /// Further header fields of the requests to the replicas.
         headers: Headers = Headers::default(),
-        /// Asks streams for token usage and takes the extra event out again (it stays in a stream that the engine codes).
+        /// Asks streams for token usage and takes the extra event out again (it stays in a stream that the engine
+        /// codes).
         usage_injection: bool = true,
         /// Where load is read: `both` the engine's metrics and own requests; `engine` where several gateways share
         /// the replicas.
