@@ -1,5 +1,8 @@
 //! The admin side over real sockets, in front of a gateway of plain data.
 
+mod callers;
+mod connections;
+
 use std::sync::Arc;
 
 use hyper::Method;

@@ -50,7 +50,7 @@ mod tests {
             (132, 2),
             (1024, 448),
             (40_128, 20_000),
-            (u64::MAX, usize::MAX / 2 - 63),
+            (u64::MAX, usize::MAX / 2 - 64),
         ] {
             assert_eq!(allowed(limit), connections, "{limit}");
         }

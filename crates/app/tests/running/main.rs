@@ -4,6 +4,7 @@ mod demo;
 mod explain;
 mod http;
 mod in_process;
+mod outputs;
 mod process;
 mod serve;
 mod sim;

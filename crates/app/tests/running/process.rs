@@ -6,6 +6,8 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
 use sluicegate_testkit::patiently;
 
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sluicegate");
+
 /// A running `sluicegate`; it is killed when the test ends early.
 pub(crate) struct Process {
     child: Child,
@@ -22,12 +24,15 @@ pub(crate) struct Ended {
 
 impl Process {
     pub(crate) fn start(words: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
-            .args(words)
+        Self::spawn(Command::new(BINARY).args(words).stdout(Stdio::piped()))
+    }
+
+    /// The command as given, but for environment, standard input and standard error.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .env("RUST_LOG", "info")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -63,7 +68,9 @@ impl Process {
             let mut stderr = String::new();
             self.stderr.read_to_string(&mut stderr).unwrap();
             let mut stdout = String::new();
-            self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+            if let Some(mut piped) = self.child.stdout.take() {
+                piped.read_to_string(&mut stdout).unwrap();
+            }
             Ended { status: self.child.wait().unwrap(), stdout, stderr }
         });
         patiently(waiting).await.unwrap()

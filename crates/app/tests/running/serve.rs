@@ -95,11 +95,16 @@ async fn a_second_signal_ends_it_at_once_and_the_usage_line_is_still_written() {
 }
 
 #[tokio::test]
-async fn a_taken_port_ends_it_with_1() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let words = ["serve", "--replica", "http://127.0.0.1:1", "--listen", &address, "--admin", "127.0.0.1:0"];
-    let ended = Process::start(&words).ended().await;
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&address), "{}", ended.stderr);
+async fn a_taken_port_ends_it_with_1_and_leaves_nothing_behind() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap();
+    for (taken_flag, free_flag) in [("--listen", "--admin"), ("--admin", "--listen")] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (taken, free_text) = (taken.to_string(), free.to_string());
+        let words = ["serve", "--replica", "http://127.0.0.1:1", taken_flag, &taken, free_flag, &free_text];
+        let ended = Process::start(&words).ended().await;
+        assert_eq!(ended.status.code(), Some(1), "{taken_flag}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&taken), "{taken_flag}: {}", ended.stderr);
+        assert!(tokio::net::TcpStream::connect(free).await.is_err(), "{free_flag}");
+    }
 }
