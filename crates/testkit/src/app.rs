@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sluicegate::config::{Config, Overrides};
 use sluicegate::{App, MemorySink};
-use sluicegate_core::PoolSnapshot;
+use sluicegate_core::{KeyUsage, PoolSnapshot, QueueSnapshot};
 use sluicegate_proxy::Gauges;
 
 /// The app and its usage lines. Dropping it ends it at once.
@@ -29,6 +29,18 @@ impl Running {
 
     pub(crate) fn pools(&self) -> Vec<PoolSnapshot> {
         self.app.gateway().pools().iter().map(|p| p.snapshot()).collect()
+    }
+
+    pub(crate) fn queues(&self) -> Vec<QueueSnapshot> {
+        self.app.gateway().pools().iter().map(|p| p.queue()).collect()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<(String, KeyUsage)> {
+        self.app.gateway().keys().iter().map(|k| (k.name().to_string(), k.usage())).collect()
+    }
+
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        self.app.admin_address()
     }
 
     pub(crate) fn gauges(&self) -> Gauges {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::Value;
-use sluicegate_core::{Health, PoolSnapshot, ReplicaSnapshot};
+use sluicegate_core::{Health, KeyUsage, PoolSnapshot, ReplicaSnapshot};
 
 use crate::client::{Answer, RawClient};
 use crate::config::Config;
@@ -77,6 +77,56 @@ impl Bench {
         found.unwrap_or_else(|| panic!("no replica {url}"))
     }
 
+    /// What this key has used, as its limits see it now.
+    ///
+    /// # Panics
+    /// The configuration does not name it.
+    #[must_use]
+    pub fn key_usage(&self, name: &str) -> KeyUsage {
+        let found = self.app.keys().into_iter().find(|(key, _)| key == name);
+        found.unwrap_or_else(|| panic!("no key {name}")).1
+    }
+
+    /// Requests that wait for a slot now.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.app.queues().iter().flat_map(|q| &q.waiting).map(|depth| depth.waiting).sum()
+    }
+
+    /// Requests that left the queue because their clients did, so far.
+    #[must_use]
+    pub fn left_queue(&self) -> u64 {
+        self.app.queues().iter().map(|q| q.left).sum()
+    }
+
+    /// Where the admin side is.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.app.admin_address()
+    }
+
+    /// `GET path` on the admin side.
+    #[track_caller]
+    pub fn admin<'a>(&'a self, path: &'a str) -> impl Future<Output = Answer> + 'a {
+        patiently(async move {
+            RawClient::connect(self.admin_address()).await.exchange(&crate::requests::get(path)).await
+        })
+    }
+
+    /// The value of one series of the metrics page, its labels as they stand there.
+    ///
+    /// # Panics
+    /// There is no such series.
+    #[track_caller]
+    pub fn metric<'a>(&'a self, series: &'a str) -> impl Future<Output = f64> + 'a {
+        patiently(async move {
+            let page = self.admin("/metrics").await.text();
+            let value = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+            let value = value.unwrap_or_else(|| panic!("no {series} in\n{page}"));
+            value.parse().expect("a number")
+        })
+    }
+
     /// Waits until `count` replicas of all pools are LIVE.
     #[track_caller]
     pub fn wait_live(&self, count: usize) -> impl Future<Output = ()> + '_ {
@@ -140,7 +190,8 @@ impl Bench {
         let lines = self.usage_lines(requests);
         let idle = until(move || {
             let held: u32 = self.pools().iter().flat_map(|p| &p.replicas).map(|r| r.inflight).sum();
-            held == 0 && self.open_requests() == 0
+            let running: u32 = self.app.keys().iter().map(|(_, usage)| usage.concurrent).sum();
+            held == 0 && running == 0 && self.waiting() == 0 && self.open_requests() == 0
         });
         patiently(async move {
             let lines = lines.await;

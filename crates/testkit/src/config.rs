@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use sha2::{Digest, Sha256};
+
 use crate::upstream::Upstream;
 
 /// A value as a configuration file writes it.
@@ -33,6 +35,12 @@ impl From<&[&str]> for Setting {
     }
 }
 
+impl From<f64> for Setting {
+    fn from(number: f64) -> Self {
+        Self(format!("{number:?}"))
+    }
+}
+
 type Section = BTreeMap<String, Setting>;
 
 /// A configuration in the making. Pools share their settings, and so do routes.
@@ -43,6 +51,8 @@ pub struct Config {
     pools: Vec<(String, Vec<String>)>,
     /// Model, pool name and upstream model.
     routes: Vec<(String, String, Option<String>)>,
+    /// Name and settings.
+    keys: Vec<(String, Section)>,
 }
 
 impl Config {
@@ -54,7 +64,7 @@ impl Config {
     #[must_use]
     pub fn new(replicas: &[&Upstream]) -> Self {
         let model = replicas.first().expect("a replica").model().to_owned();
-        Self { sections: BTreeMap::new(), pools: Vec::new(), routes: Vec::new() }
+        Self { sections: BTreeMap::new(), pools: Vec::new(), routes: Vec::new(), keys: Vec::new() }
             .set("listen", "address", "127.0.0.1:0")
             .set("listen", "threads", 2)
             .set("admin", "address", "127.0.0.1:0")
@@ -95,6 +105,32 @@ impl Config {
         self
     }
 
+    /// One more API key, of which clients send [`Config::secret`].
+    #[must_use]
+    pub fn key(mut self, name: &str) -> Self {
+        let hash = Sha256::digest(Self::secret(name));
+        let hash = hash.iter().fold(String::from("sha256:"), |hex, byte| hex + &format!("{byte:02x}"));
+        self.keys.push((name.to_owned(), Section::from([("hash".to_owned(), hash.as_str().into())])));
+        self
+    }
+
+    /// Sets `setting` of the last key.
+    ///
+    /// # Panics
+    /// There is no key yet.
+    #[must_use]
+    pub fn key_set(mut self, setting: &str, value: impl Into<Setting>) -> Self {
+        let (_, settings) = self.keys.last_mut().expect("a key");
+        settings.insert(setting.to_owned(), value.into());
+        self
+    }
+
+    /// What the holder of this key sends.
+    #[must_use]
+    pub fn secret(name: &str) -> String {
+        format!("sk-{name}-0f9a7c")
+    }
+
     /// The file.
     #[must_use]
     pub fn text(&self) -> String {
@@ -116,9 +152,13 @@ impl Config {
             if let Some(name) = upstream_model {
                 let _ = writeln!(out, "upstream_model = {name:?}");
             }
-            for part in ["routes.timeouts", "routes.retry"] {
+            for part in ["routes.timeouts", "routes.retry", "routes.queue", "routes.price"] {
                 self.section(&mut out, part, &format!("[{part}]"));
             }
+        }
+        for (name, settings) in &self.keys {
+            let _ = writeln!(out, "[[keys]]\nname = {name:?}");
+            write_settings(&mut out, settings);
         }
         out
     }
@@ -131,8 +171,14 @@ impl Config {
     }
 
     fn settings(&self, out: &mut String, name: &str) {
-        for (key, Setting(value)) in self.sections.get(name).into_iter().flatten() {
-            let _ = writeln!(out, "{key} = {value}");
+        if let Some(section) = self.sections.get(name) {
+            write_settings(out, section);
         }
+    }
+}
+
+fn write_settings(out: &mut String, settings: &Section) {
+    for (key, Setting(value)) in settings {
+        let _ = writeln!(out, "{key} = {value}");
     }
 }

@@ -31,6 +31,12 @@ pub fn post_with(path: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// `POST path` with the key of this name and a Content-Length.
+#[must_use]
+pub fn post_as(key: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    post_with(path, &[("Authorization", &format!("Bearer {}", crate::Config::secret(key)))], body)
+}
+
 /// `POST path` in chunks.
 #[must_use]
 pub fn post_chunked<B: AsRef<[u8]>>(path: &str, chunks: impl IntoIterator<Item = B>) -> Vec<u8> {
@@ -47,6 +53,13 @@ pub fn post_chunked<B: AsRef<[u8]>>(path: &str, chunks: impl IntoIterator<Item =
 #[must_use]
 pub fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: gateway\r\n\r\n").into_bytes()
+}
+
+/// `GET path` with the key of this name.
+#[must_use]
+pub fn get_as(key: &str, path: &str) -> Vec<u8> {
+    let secret = crate::Config::secret(key);
+    format!("GET {path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {secret}\r\n\r\n").into_bytes()
 }
 
 fn head(path: &str, fields: &[(&str, &str)]) -> Vec<u8> {

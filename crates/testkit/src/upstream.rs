@@ -4,6 +4,7 @@ mod play;
 mod probes;
 mod script;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +20,8 @@ pub use script::{OnHead, Step, send};
 type Handler = dyn Fn(&Received) -> Vec<Step> + Send + Sync;
 type HeadHandler = dyn Fn(&Head) -> OnHead + Send + Sync;
 
-/// A complete request as it arrived. Probes (`/health`, `/metrics`, `/v1/models`) are counted, not kept.
+/// A complete request as it arrived. Probes (`/health`, `/metrics`, `/v1/models`) are counted, and of each path the
+/// latest head is kept.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Which connection brought it, counted from 0 in the order of their acceptance.
@@ -93,6 +95,8 @@ struct Shared {
     counts: Counts,
     scripts: Mutex<Scripts>,
     received: Mutex<Vec<Arc<Received>>>,
+    /// The latest head of each probed path.
+    probes: Mutex<BTreeMap<String, Head>>,
 }
 
 struct Scripts {
@@ -136,6 +140,7 @@ impl Upstream {
             counts: Counts::default(),
             scripts: Mutex::new(scripts),
             received: Mutex::default(),
+            probes: Mutex::default(),
         };
         Self { shared: Arc::new(shared), address, _port: port, running: Mutex::new(None) }
     }
@@ -227,6 +232,12 @@ impl Upstream {
     #[must_use]
     pub fn received(&self) -> Vec<Arc<Received>> {
         lock(&self.shared.received).clone()
+    }
+
+    /// The heads of the latest probe of each path.
+    #[must_use]
+    pub fn probes(&self) -> Vec<Head> {
+        lock(&self.shared.probes).values().cloned().collect()
     }
 
     /// Forgets the bodies received so far (their count stays).

@@ -1,6 +1,5 @@
 //! Field cases: reports from the field, each a test named after its id, run against the whole app in process. What a
 //! case says in minutes runs here in milliseconds of configuration, and every wait is for an event, never for a time.
-//! What a case asks of keys, limits and slots is not part of these tests yet.
 
 mod accounting;
 mod balancing;
@@ -18,16 +17,22 @@ mod hangups;
 mod headers;
 mod heads;
 mod health;
+mod key_limits;
+mod key_turns;
+mod keys;
 mod leaks;
 mod model_names;
 mod multipart;
 mod parsing;
 mod pipelines;
+mod queue_turns;
 mod retries;
 mod scrapes;
+mod slots_queue;
 mod smuggling;
 mod streaming;
 mod thousand;
 mod timeouts;
 mod ttft;
+mod unread_bodies;
 mod verdicts;

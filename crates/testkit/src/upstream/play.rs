@@ -61,6 +61,7 @@ fn probe(head: &Head, shared: &Shared) -> Option<Vec<Step>> {
         "/v1/models" => (&shared.counts.models_probes, &scripts.models),
         _ => return None,
     };
+    lock(&shared.probes).insert(head.target().to_owned(), head.clone());
     count.add();
     Some(steps.clone())
 }

@@ -1,0 +1,301 @@
+//! A-53 to A-56: a key's limits are one step, give back what they took, and guard every path.
+
+use serde_json::{Value, json};
+use sluicegate_testkit::answers::{STREAM_HEAD, chat_answer, chunk, error_answer, open_stream, role_event};
+use sluicegate_testkit::requests::{CHAT, chat, post_as};
+use sluicegate_testkit::{Answer, Bench, Config, Gate, Received, Step, Upstream, send, until};
+
+use crate::checks::{assert_line, assert_own_error};
+
+pub(crate) fn is(request: &Received, user: &str) -> bool {
+    request.text().contains(&format!(r#""user":"{user}""#))
+}
+
+/// A chat of `key` whose `user` tells the script what to do.
+pub(crate) fn ask_as(key: &str, user: &str, members: &str) -> Vec<u8> {
+    post_as(key, CHAT, &chat("m1", &format!(r#","user":"{user}"{members}"#)))
+}
+
+/// Asserts a refusal by the key's limits, and returns its `Retry-After`.
+#[track_caller]
+pub(crate) fn assert_key_limit(answer: &Answer) -> u64 {
+    let error = assert_own_error(answer, 429);
+    assert_eq!((&error["code"], &error["type"]), (&json!("key_limit"), &json!("rate_limit_error")));
+    let after: u64 =
+        answer.head.get("retry-after").and_then(|s| s.parse().ok()).expect("Retry-After in seconds");
+    assert!(after >= 1);
+    after
+}
+
+/// Ways to end that once kept a key's place; 20 requests of each, then a good one.
+#[tokio::test]
+async fn a_53_a_keys_place_comes_back_from_every_end() {
+    let up = Upstream::start("m1");
+    let config = Config::new(&[&up])
+        .set("pools", "slots", 1)
+        .set("pools.health", "eject_after_5xx", 1_000_000)
+        .set("routes.timeouts", "stream_silence", "50ms")
+        .set("routes.retry", "poison_entries", 0)
+        .key("ann")
+        .key_set("max_concurrent", 2)
+        .key("bob");
+    let bench = Bench::live(&config, 1).await;
+    let hold = Gate::new();
+    let held = hold.clone();
+    up.on_request(move |request| match request {
+        r if is(r, "silent") => [open_stream(&[role_event()]), vec![Step::Hang]].concat(),
+        r if is(r, "502") => vec![send(error_answer(502, "bad gateway"))],
+        r if is(r, "reset") => vec![Step::Reset],
+        r if is(r, "cut") => vec![send(STREAM_HEAD), send(chunk(&role_event())), Step::Reset],
+        r if is(r, "held") => vec![Step::Wait(held.clone()), send(chat_answer("a", 1, 1))],
+        r if is(r, "hang") => vec![Step::Hang],
+        _ => vec![send(chat_answer("a", 1, 1))],
+    });
+    let stream = r#","stream":true"#;
+    let answered: [(&str, Vec<u8>, u16); 6] = [
+        ("timeout", ask_as("ann", "silent", stream), 200),
+        ("502", ask_as("ann", "502", ""), 502),
+        ("reset", ask_as("ann", "reset", ""), 502),
+        ("cut stream", ask_as("ann", "cut", stream), 200),
+        ("unknown model", post_as("ann", CHAT, &chat("m9", "")), 404),
+        ("invalid JSON", post_as("ann", CHAT, b"{\"model\":\"m1\","), 400),
+    ];
+    let good = ask_as("ann", "good", "");
+    let mut requests = 0;
+    for (name, request, status) in &answered {
+        for _ in 0..20 {
+            assert_eq!(bench.ask(request).await.status(), *status, "{name}");
+        }
+        assert_eq!(bench.ask(&good).await.status(), 200, "after {name}");
+        requests += 21;
+        bench.assert_idle(requests).await;
+    }
+    // The client leaves in mid-stream, and before the head.
+    for (user, members) in [("silent", stream), ("hang", "")] {
+        for _ in 0..20 {
+            let seen = up.counts().requests.get();
+            let mut client = bench.client().await;
+            client.send(&ask_as("ann", user, members)).await;
+            up.counts().requests.reached(seen + 1).await;
+            client.reset();
+            until(|| bench.key_usage("ann").concurrent == 0).await;
+        }
+        assert_eq!(bench.ask(&good).await.status(), 200, "after {user} and a client that left");
+        requests += 21;
+    }
+    // The client leaves the queue, while another key holds the only slot.
+    let mut holder = bench.client().await;
+    holder.send(&ask_as("bob", "held", "")).await;
+    up.counts().open.reached(1).await;
+    for _ in 0..20 {
+        let mut client = bench.client().await;
+        client.send(&good).await;
+        until(|| bench.waiting() == 1).await;
+        assert_eq!(bench.key_usage("ann").concurrent, 1, "who waits counts");
+        client.close().await;
+        until(|| bench.key_usage("ann").concurrent == 0).await;
+    }
+    hold.open();
+    assert_eq!(holder.answer().await.status(), 200);
+    assert_eq!(bench.ask(&good).await.status(), 200);
+    bench.assert_idle(requests + 22).await;
+    assert_eq!(bench.metric(r#"sluicegate_key_concurrent{key="ann"}"#).await, 0.0);
+}
+
+#[tokio::test]
+async fn a_54_a_refusal_by_one_limit_uses_up_no_other() {
+    let up = Upstream::start("m1");
+    let config = Config::new(&[&up])
+        .key("ann")
+        .key_set("max_concurrent", 1)
+        .key_set("requests_per_minute", 2)
+        .key_set("tokens_per_minute", 1_000_000);
+    let bench = Bench::live(&config, 1).await;
+    let gate = Gate::new();
+    up.answer_with(vec![Step::Wait(gate.clone()), send(chat_answer("a", 10, 5))]);
+    let mut a = bench.client().await;
+    a.send(&ask_as("ann", "a", "")).await;
+    up.counts().requests.reached(1).await;
+    let before = bench.key_usage("ann");
+    assert_eq!((before.concurrent, before.requests_minute), (1, 1));
+    for _ in 0..5 {
+        assert_eq!(
+            assert_key_limit(&bench.ask(&ask_as("ann", "b", "")).await),
+            1,
+            "nobody knows when A ends"
+        );
+        assert_eq!(bench.key_usage("ann"), before, "a refusal used something up");
+    }
+    gate.open();
+    assert_eq!(a.answer().await.status(), 200);
+    let after = bench.key_usage("ann");
+    assert_eq!((after.concurrent, after.requests_minute, after.tokens_minute), (0, 1, 15));
+    // More tokens than the key's whole limit: no answer would ever come of waiting.
+    let error = assert_own_error(&bench.ask(&ask_as("ann", "t", r#","max_tokens":1000001"#)).await, 400);
+    assert_eq!(error["code"], json!("key_limit_too_small"));
+    // What is refused before the limits takes nothing either.
+    for body in [&b"{"[..], br#"{"model":"m9"}"#, br#"{"model":7}"#] {
+        assert!(bench.ask(&post_as("ann", CHAT, body)).await.status() < 429);
+    }
+    assert_eq!(bench.key_usage("ann"), after);
+    assert_eq!(bench.ask(&ask_as("ann", "c", "")).await.status(), 200, "C in the same minute");
+    let after = assert_key_limit(&bench.ask(&ask_as("ann", "d", "")).await);
+    assert!((2..=60).contains(&after), "{after} s until the minute has room");
+    let lines = bench.assert_idle(12).await;
+    let limited: Vec<&Value> = lines.iter().filter(|l| l["outcome"] == json!("rejected_limit")).collect();
+    assert_eq!(limited.len(), 7, "{lines:#?}");
+    for line in limited {
+        assert_line(
+            line,
+            &[("attempts", json!(0)), ("replica", json!(null)), ("usage_source", json!("none"))],
+        );
+    }
+}
+
+/// Five requests at once with `max_tokens` 175, of which the replica counts 150 each.
+async fn five_at_once(tokens_per_minute: i64) -> (Bench, Vec<u16>) {
+    let up = Upstream::start("m1");
+    let config = Config::new(&[&up]).key("ann").key_set("tokens_per_minute", tokens_per_minute);
+    let bench = Bench::live(&config, 1).await;
+    let gate = Gate::new();
+    up.answer_with(vec![Step::Wait(gate.clone()), send(chat_answer("a", 20, 130))]);
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        let mut client = bench.client().await;
+        client.send(&ask_as("ann", "u", r#","max_tokens":175"#)).await;
+        clients.push(client);
+    }
+    until(|| up.counts().requests.get() as usize + bench.usage_count() == 5).await;
+    gate.open();
+    let mut statuses = Vec::new();
+    for mut client in clients {
+        statuses.push(client.answer().await.status());
+    }
+    statuses.sort_unstable();
+    // The first ones have been settled: what is left is what the replica did not use.
+    let passed = statuses.iter().filter(|status| **status == 200).count() as u64;
+    bench.assert_idle(5).await;
+    assert_eq!(bench.key_usage("ann").tokens_minute, passed * 150);
+    let next = bench.ask(&ask_as("ann", "u", r#","max_tokens":175"#)).await.status();
+    assert_eq!(up.counts().requests.get(), passed + u64::from(next == 200));
+    statuses.push(next);
+    (bench, statuses)
+}
+
+#[tokio::test]
+async fn a_55_tokens_are_reserved_before_and_settled_after() {
+    // A prompt of two bytes is less than a token, so each reserves 175.
+    for (limit, expected) in [
+        (100, [400, 400, 400, 400, 400, 400]),
+        (175, [200, 429, 429, 429, 429, 429]),
+        (500, [200, 200, 429, 429, 429, 200]),
+        (600, [200, 200, 200, 429, 429, 429]),
+        (1000, [200, 200, 200, 200, 200, 200]),
+    ] {
+        let (bench, statuses) = five_at_once(limit).await;
+        assert_eq!(statuses, expected, "with {limit} tokens a minute");
+        bench.assert_idle(6).await;
+    }
+}
+
+/// Output is reserved per choice, and without a stated maximum there is a usual one.
+#[tokio::test]
+async fn a_55_the_reservation_counts_choices_and_unstated_maxima() {
+    let up = Upstream::start("m1");
+    let gate = Gate::new();
+    up.answer_with(vec![Step::Wait(gate.clone()), send(chat_answer("a", 20, 130))]);
+    let bench = Bench::live(&Config::new(&[&up]).key("ann").key_set("tokens_per_day", 100_000), 1).await;
+    let mut clients = Vec::new();
+    let mut reserved = 0;
+    for (members, output) in [
+        ("", 1024),
+        (r#","max_tokens":100"#, 100),
+        (r#","max_completion_tokens":100"#, 100),
+        (r#","n":3,"max_tokens":100"#, 300),
+        (r#","n":2"#, 2048),
+    ] {
+        let before = bench.key_usage("ann").day.tokens;
+        let mut client = bench.client().await;
+        client.send(&ask_as("ann", "u", members)).await;
+        up.counts().requests.reached(clients.len() as u64 + 1).await;
+        clients.push(client);
+        let prompt = bench.key_usage("ann").day.tokens - before - output;
+        assert!((0..20).contains(&prompt), "{members}: {prompt} tokens beyond its output");
+        reserved += prompt + output;
+    }
+    assert_eq!(bench.key_usage("ann").day.tokens, reserved);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.answer().await.status(), 200);
+    }
+    bench.assert_idle(5).await;
+    assert_eq!(bench.key_usage("ann").day.tokens, 5 * 150);
+    assert_eq!(bench.key_usage("ann").month.tokens, 5 * 150);
+}
+
+const PATHS: [&str; 17] = [
+    CHAT,
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/responses",
+    "/tokenize",
+    "/detokenize",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/rerank",
+    "/rerank",
+    "/v1/score",
+    "/score",
+    "/v1/classify",
+    "/v1/pooling",
+    "/pooling",
+    "/v1/audio/speech",
+    "/v1/images/generations",
+];
+
+#[tokio::test]
+async fn a_56_every_path_is_limited_and_recorded() {
+    let up = Upstream::start("m1");
+    let mut config = Config::new(&[&up]).key("all").key_set("requests_per_minute", 3);
+    for i in 0..PATHS.len() {
+        config = config.key(&format!("k{i}")).key_set("requests_per_minute", 3);
+    }
+    let bench = Bench::live(&config, 1).await;
+    let body = chat("m1", r#","input":"a","prompt":"a","max_tokens":4"#);
+    let mut requests = 0;
+    for (i, path) in PATHS.iter().enumerate() {
+        let mut client = bench.client().await;
+        for n in 0..10 {
+            let answer = client.exchange(&post_as(&format!("k{i}"), path, &body)).await;
+            assert_eq!(
+                answer.status(),
+                if n < 3 { 200 } else { 429 },
+                "{path}, request {n}: {}",
+                answer.text()
+            );
+            requests += 1;
+        }
+    }
+    // One budget over all paths.
+    for (n, path) in PATHS.iter().enumerate() {
+        let status = bench.ask(&post_as("all", path, &body)).await.status();
+        assert_eq!(status, if n < 3 { 200 } else { 429 }, "{path}");
+        requests += 1;
+    }
+    // A path that is not offered is no request of the key's.
+    for path in ["/v1/nowhere", "/v1/chat", "/v2/chat/completions"] {
+        assert_own_error(&bench.ask(&post_as("all", path, &body)).await, 404);
+        requests += 1;
+    }
+    assert_eq!(bench.key_usage("all").requests_minute, 3);
+    assert_eq!(up.counts().requests.get(), 3 * (PATHS.len() as u64 + 1));
+    let lines = bench.assert_idle(requests).await;
+    for (i, path) in PATHS.iter().enumerate() {
+        let of_key: Vec<_> = lines.iter().filter(|l| l["key"] == json!(format!("k{i}"))).collect();
+        assert_eq!(of_key.len(), 10, "{path}");
+        for line in of_key {
+            assert_line(line, &[("route", json!("m1")), ("model", json!("m1"))]);
+            assert!(line["endpoint"].is_string(), "{line}");
+        }
+    }
+}
