@@ -18,7 +18,24 @@ const KEPT_MIN: usize = 16 * 1024;
 const KEPT: usize = 64;
 
 /// Bytes of large bodies in the process.
-static LARGE: AtomicUsize = AtomicUsize::new(0);
+static LARGE: Account = Account { taken: AtomicUsize::new(0), most: LARGE_MAX };
+
+/// Memory that is handed out up to a bound.
+struct Account {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Account {
+    fn take(&self, bytes: usize) -> Result<(), NoMemory> {
+        let within = |taken: usize| taken.checked_add(bytes).filter(|&sum| sum <= self.most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).map(drop).map_err(|_| NoMemory)
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
 
 thread_local! {
     static SCRATCH_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
@@ -95,11 +112,7 @@ impl Body {
 
     fn grow(&mut self, size: usize) -> Result<(), NoMemory> {
         if size > KEPT_MAX {
-            let more = size - self.counted;
-            let taken = LARGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |large| {
-                large.checked_add(more).filter(|&sum| sum <= LARGE_MAX)
-            });
-            taken.map_err(|_| NoMemory)?;
+            LARGE.take(size - self.counted)?;
             self.counted = size;
         }
         self.buffer.resize(size, 0);
@@ -118,7 +131,7 @@ impl Deref for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         if self.counted > 0 {
-            LARGE.fetch_sub(self.counted, Ordering::Relaxed);
+            LARGE.give_back(self.counted);
         }
         if self.buffer.len() > KEPT_MIN && self.buffer.len() <= KEPT_MAX {
             let buffer = std::mem::take(&mut self.buffer);
@@ -169,13 +182,15 @@ mod tests {
 
     #[test]
     fn large_bodies_have_a_bound_together_and_give_back_what_they_took() {
-        let before = LARGE.load(Ordering::Relaxed);
+        let account = Account { taken: AtomicUsize::new(0), most: 100 };
+        assert_eq!((account.take(60), account.take(41), account.take(40)), (Ok(()), Err(NoMemory), Ok(())));
+        account.give_back(60);
+        assert_eq!((account.take(usize::MAX), account.take(60)), (Err(NoMemory), Ok(())));
+        // A body takes what it grows by, and counts it itself: that much is given back when it goes.
         let mut body = Body::default();
         assert_eq!(body.grow(LARGE_MAX + 1), Err(NoMemory));
-        assert_eq!(body.grow(KEPT_MAX * 2), Ok(()));
-        assert_eq!(body.grow(KEPT_MAX * 4), Ok(()));
-        drop(body);
-        assert_eq!(LARGE.load(Ordering::Relaxed), before);
+        assert_eq!((body.grow(KEPT_MAX * 2), body.counted), (Ok(()), KEPT_MAX * 2));
+        assert_eq!((body.grow(KEPT_MAX * 4), body.counted), (Ok(()), KEPT_MAX * 4));
     }
 
     #[test]

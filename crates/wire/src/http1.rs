@@ -17,7 +17,7 @@ pub use chunked::{ChunkDecoder, Decoded, MAX_CHUNK_EXTENSION, MAX_EXTENSIONS, MA
 pub use client_head::{ClientFraming, write_client_head};
 pub use request::{MAX_LEADING_EMPTY_LINES, RequestFraming, RequestHead, parse_request};
 pub use response::{ResponseFraming, ResponseHead, parse_response};
-pub use upstream_head::{UpstreamHead, write_decoded_upstream_head, write_upstream_head};
+pub use upstream_head::{UpstreamHead, write_upstream_head};
 
 /// Most fields a head may have.
 pub const MAX_HEADERS: usize = 100;

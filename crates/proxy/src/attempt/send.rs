@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use sluicegate_core::AttemptFailure;
-use sluicegate_wire::{UpstreamHead, write_decoded_upstream_head};
+use sluicegate_wire::{UpstreamHead, write_upstream_head};
 
 use super::{End, Interrupt, Outgoing, interrupted};
 use crate::client::Client;
@@ -106,7 +106,7 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, credential: Option<
     };
     let mut head = Vec::with_capacity(512);
     // Whatever coding the body came in has been taken off.
-    write_decoded_upstream_head(
+    write_upstream_head(
         &mut head,
         out.head,
         &UpstreamHead {

@@ -21,18 +21,9 @@ pub struct UpstreamHead<'a> {
 ///
 /// Left out of the client's: hop-by-hop fields and those its `Connection` names, credentials (`Authorization`,
 /// `X-Api-Key`, `Cookie`), forwarding fields (`X-Forwarded-*`, `Forwarded`, `X-Real-Ip`, `Via`), `Accept-Encoding`
-/// (usage must stay readable), `Expect` (answered by the gateway), and framing, which is stated anew. A body that
-/// the gateway decoded needs [`write_decoded_upstream_head`].
+/// (usage must stay readable), `Expect` (answered by the gateway), `Content-Encoding` (bodies are sent decoded), and
+/// framing, which is stated anew.
 pub fn write_upstream_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>) {
-    write_head(out, client, up, false);
-}
-
-/// [`write_upstream_head`] for a body that is sent decoded: `Content-Encoding` is left out as well.
-pub fn write_decoded_upstream_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>) {
-    write_head(out, client, up, true);
-}
-
-fn write_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>, decoded: bool) {
     out.extend_from_slice(client.method.as_bytes());
     out.push(b' ');
     out.extend_from_slice(up.path.as_bytes());
@@ -40,11 +31,7 @@ fn write_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>
     write_field(out, "host", up.authority.as_bytes());
     let named = Named::collect(&client.headers);
     for header in &client.headers {
-        let passes = match classify(header.name) {
-            Field::ContentEncoding => !decoded,
-            Field::ContentType | Field::RetryAfter | Field::Other => true,
-            _ => false,
-        };
+        let passes = matches!(classify(header.name), Field::ContentType | Field::RetryAfter | Field::Other);
         let replaced = up.extra.iter().any(|(name, _)| name.eq_ignore_ascii_case(header.name));
         if passes && !replaced && !named.contains(header.name) {
             write_field(out, header.name, header.value);
