@@ -201,7 +201,9 @@ fn syntax_error(error: &toml::de::Error, problems: &mut Problems<'_>) {
     let unquoted =
         ["invalid float", "invalid integer", "invalid datetime", "must be quoted", "invalid boolean"];
     let added = problems.add(&at, format!("not TOML: {message}"));
-    if unquoted.iter().any(|part| message.contains(part)) {
+    if ["expected `\"`", "expected `'`"].iter().any(|part| message.contains(part)) {
+        added.hint("the quote at the end of the text is missing");
+    } else if unquoted.iter().any(|part| message.contains(part)) {
         added.hint("texts, addresses, durations and sizes stand in quotes: \"3s\"");
     }
 }

@@ -1,9 +1,18 @@
 //! The built binary, as a user calls it.
 
-use std::process::{Command, Output};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 
 fn sluicegate(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words).env_remove("RUST_LOG").output().unwrap()
+}
+
+fn with_stdin(words: &[&str], text: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -50,6 +59,8 @@ fn errors_of_the_command_line_end_with_2() {
         &["check"],
         &["check", "/no/such/file.toml"],
         &["explain"],
+        &["explain", "--model", "m", "--token-env", "SLUICEGATE_NO_SUCH_VARIABLE"],
+        &["demo", "--port", "9090"],
         &["explain", "--model", "m", "--admin", "https://127.0.0.1:1"],
         &["explain", "--file", "/no/such/body.json"],
         &["sim", "--replicas", "0"],
@@ -57,7 +68,7 @@ fn errors_of_the_command_line_end_with_2() {
     ] {
         let output = sluicegate(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
-        assert!(!output.stderr.is_empty(), "{words:?}");
+        assert!(stderr(&output).ends_with('\n'), "{words:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{words:?}");
     }
 }
@@ -100,4 +111,65 @@ fn explain_says_where_no_gateway_answers() {
     let output = sluicegate(&["explain", "--admin", &free, "--model", "m"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains(&free));
+}
+
+#[test]
+fn mistakes_of_the_command_line_come_with_the_way_out() {
+    for (words, expected) in [
+        (
+            &["serve", "--replica", "http://h", "--listen", "localhost:7030"][..],
+            "hint: did you mean \"127.0.0.1:7030\"?",
+        ),
+        (&["serve", "--replica", "http://h", "--admin", "7030"], "hint: did you mean \"127.0.0.1:7030\"?"),
+        (&["sim", "--listen", "localhost:7030"], "hint: did you mean \"127.0.0.1:7030\"?"),
+        (&["serve", "--replica", "http://h", "--listen", "0.0.0.0:7030"], "start with --open"),
+        (&["explain"], "give --model NAME or --file FILE"),
+        (
+            &["explain", "--model", "m", "--token-env", "SLUICEGATE_NO_SUCH_VARIABLE"],
+            "SLUICEGATE_NO_SUCH_VARIABLE",
+        ),
+        (&["demo", "--port", "9090"], "--port and --admin-port are both 9090"),
+    ] {
+        let errors = stderr(&sluicegate(words));
+        assert!(errors.contains(expected), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn check_reads_standard_input_and_takes_the_flags_of_serve() {
+    let output = with_stdin(&["check", "-"], "[listen]\nthreads = 1\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("standard input: there is no pool"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--replica URL"), "{}", stderr(&output));
+    let words = ["check", "-", "--replica", "http://h:1", "--listen", "0.0.0.0:80", "--open"];
+    let output = with_stdin(&words, "[listen]\nthreads = 1\n");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("listen   0.0.0.0:80, 1 thread"), "{}", stdout(&output));
+}
+
+#[test]
+fn check_warns_of_usage_lines_that_could_not_be_written_and_makes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("file"), "").unwrap();
+    for (usage, warned) in [
+        (path("new.jsonl"), false),
+        (path("file"), false),
+        (path("no/such/folder.jsonl"), true),
+        (path("file/below.jsonl"), true),
+        (path(""), true),
+    ] {
+        let output = with_stdin(&["check", "-", "--replica", "http://h:1", "--usage", &usage], "");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let warning = format!("warning: usage lines could not be written to {usage}");
+        assert_eq!(stderr(&output).contains(&warning), warned, "{usage}: {}", stderr(&output));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_help_of_serve_is_not_broken_in_the_middle_of_a_sentence() {
+    let help = stdout(&sluicegate(&["serve", "--help"]));
+    let at = help.find("SIGTERM").unwrap();
+    assert!(help[at..].lines().count() == 3, "{}", &help[at..]);
 }

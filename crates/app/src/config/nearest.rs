@@ -1,7 +1,7 @@
 //! The known name that a mistyped one probably means.
 
-/// The name closest to `typed`, if it is close enough to be meant: at most a third of its letters differ, so that one
-/// of one or two letters must be the same but for capitals.
+/// The name closest to `typed`, if it is close enough to be meant: of the longer one at most a third of the letters
+/// differ, so a name of one letter never stands for another one.
 pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     known
@@ -52,7 +52,9 @@ mod tests {
         ] {
             assert_eq!(nearest(typed, known), meant, "{typed}");
         }
-        for (typed, meant) in [("b", None), ("a", Some("A")), ("gp", None), ("gpx", Some("gpu"))] {
+        for (typed, meant) in
+            [("b", None), ("a", Some("A")), ("gp", Some("gpu")), ("gx", None), ("gpx", Some("gpu"))]
+        {
             assert_eq!(nearest(typed, ["A", "gpu"]), meant, "{typed}");
         }
     }

@@ -107,7 +107,7 @@ fn who_may_come(file: &File, problems: &mut Problems<'_>, warnings: &mut Vec<Str
     if file.keys.given() {
         if open.value {
             let at = file.keys.value.first().map_or(&file.keys.origin, |key| &key.origin);
-            let what = "open lets everybody in, and [[keys]] does not";
+            let what = "open = true lets everybody in, and [[keys]] does not";
             problems
                 .conflict(&open.origin, what, at, "the first key")
                 .hint("leave open out; without it only who has a key may use the gateway");

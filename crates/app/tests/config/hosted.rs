@@ -129,7 +129,10 @@ fn odd_settings_of_a_provider_are_warned_of() {
             with(&format!("{TOKEN}health = {{ scrape_interval = \"9s\" }}")),
             "9:30: scrape_interval does nothing",
         ),
-        (with(TOKEN).replace("/base", "/v1"), "https://api.example.com/v1: paths of clients begin with /v1"),
+        (
+            with(TOKEN).replace("/base", "/v1"),
+            "leave out /v1, the paths of clients begin with it: write https://api.example.com",
+        ),
     ] {
         let warnings = good(&text).warnings;
         let told = warnings.join("\n");

@@ -3,6 +3,7 @@
 mod contract;
 mod diagnostics;
 mod examples;
+mod hints;
 mod hosted;
 mod keys;
 mod overrides;

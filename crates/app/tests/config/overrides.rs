@@ -91,3 +91,37 @@ fn a_file_that_is_not_there_is_named() {
     let told = Config::load(Some("no/such.toml".as_ref()), &Overrides::default()).unwrap_err().to_string();
     assert!(told.starts_with("no/such.toml: the file cannot be read: "), "{told}");
 }
+
+#[test]
+fn open_on_the_command_line_lets_everybody_in_as_in_the_file_and_not_beside_keys() {
+    let overrides = Overrides { listen: address("0.0.0.0:80"), ..replicas(&["http://h"]) };
+    let told = Config::from_text("command line", "", &overrides, &environment).unwrap_err().to_string();
+    assert!(told.contains("start with --open"), "the way out is named: {told}");
+    let overrides = Overrides { open: true, ..overrides };
+    let loaded = Config::from_text("command line", "", &overrides, &environment).unwrap();
+    assert!(loaded.warnings.iter().any(|warning| warning.contains("anybody who reaches it")));
+    let hash = "0".repeat(64);
+    let keys = format!("[[keys]]\nname = \"k\"\nhash = \"sha256:{hash}\"\n");
+    let told = load(&keys, &overrides).unwrap_err();
+    assert!(told.starts_with("--open: open = true lets everybody in, and [[keys]] does not\n"), "{told}");
+}
+
+#[test]
+fn usage_on_the_command_line_goes_over_the_file() {
+    for (flag, stdout, file) in [
+        ("off", false, None),
+        ("stdout", true, None),
+        ("-", true, None),
+        ("/var/log/u.jsonl", false, Some("/var/log/u.jsonl")),
+        ("file:u.jsonl", false, Some("u.jsonl")),
+        ("stdout.log", false, Some("stdout.log")),
+    ] {
+        let overrides = Overrides { usage: Some(flag.into()), ..Overrides::default() };
+        let text = format!("[usage]\noutput = [\"stdout\", \"file:old\"]\n{ONE_POOL}");
+        let usage = load(&text, &overrides).unwrap().usage;
+        assert_eq!((usage.stdout, usage.file.as_deref()), (stdout, file.map(std::path::Path::new)), "{flag}");
+    }
+    let overrides = Overrides { usage: Some(String::new()), ..Overrides::default() };
+    let told = load(ONE_POOL, &overrides).unwrap_err();
+    assert!(told.starts_with("--usage : the path is empty"), "{told}");
+}

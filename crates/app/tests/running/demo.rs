@@ -1,6 +1,8 @@
 //! `sluicegate demo`.
 
-use crate::process::Process;
+use std::process::{Command, Stdio};
+
+use crate::process::{BINARY, Process};
 
 #[tokio::test]
 async fn it_ends_by_itself_with_a_summary_and_writes_usage_lines_where_it_is_told_to() {
@@ -39,5 +41,31 @@ async fn a_taken_port_is_answered_with_the_flag_that_changes_it() {
         let ended = Process::start(&words).ended().await;
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(flag), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("os error").count(), 1, "{}", ended.stderr);
     }
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = other.local_addr().unwrap().port().to_string();
+    let ended = Process::start(&["demo", "--port", &port, "--admin-port", &other]).ended().await;
+    for text in [&*port, &*other, "--port N and --admin-port N"] {
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn what_its_own_end_breaks_off_is_not_counted_as_left_by_clients() {
+    let words = ["demo", "--seconds", "2", "--port", "0", "--admin-port", "0"];
+    let ended = Process::start(&words).ended().await;
+    assert!(ended.stdout.contains(", 0 left by their client;"), "{}", ended.stdout);
+    let running = ended.stdout.lines().find_map(|line| line.strip_prefix("running  ")).unwrap();
+    let running: usize = running.strip_suffix(" at the end, broken off").unwrap().parse().unwrap();
+    assert!(running > 0, "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn it_ends_quietly_when_nobody_reads_it_any_more() {
+    let mut command = Command::new(BINARY);
+    command.args(["demo", "--port", "0", "--admin-port", "0"]).stdout(Stdio::piped());
+    let ended = Process::spawn(&mut command).ended_after_a_line().await;
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("error"), "{}", ended.stderr);
 }

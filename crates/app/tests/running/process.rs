@@ -59,8 +59,19 @@ impl Process {
     }
 
     pub(crate) fn terminate(&self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+        self.signal("TERM");
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// Reads a line of standard output, then no more, and waits for the end.
+    pub(crate) async fn ended_after_a_line(mut self) -> Ended {
+        let mut line = String::new();
+        BufReader::new(self.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.ended().await
     }
 
     pub(crate) async fn ended(mut self) -> Ended {

@@ -108,3 +108,44 @@ async fn a_taken_port_ends_it_with_1_and_leaves_nothing_behind() {
         assert!(tokio::net::TcpStream::connect(free).await.is_err(), "{free_flag}");
     }
 }
+
+#[tokio::test]
+async fn a_hangup_is_told_and_ends_nothing() {
+    let mut serving = Serving::start().await;
+    let stream = serving.stream(60).await;
+    serving.process.signal("HUP");
+    serving.process.line_with("SIGHUP: reload is not supported yet; ignored");
+    assert!(stream.rest().await.contains("data: [DONE]"));
+    assert_eq!(post(serving.address, CHAT, &chat(2, false)).await.status, 200);
+    serving.process.terminate();
+    let (ended, lines) = serving.ended().await;
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert_eq!(lines.len(), 2);
+}
+
+#[tokio::test]
+async fn two_taken_ports_are_told_at_once_and_the_systems_words_only_once() {
+    let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [listen, admin] = listeners.each_ref().map(|listener| listener.local_addr().unwrap().to_string());
+    let words = ["serve", "--replica", "http://127.0.0.1:1", "--listen", &listen, "--admin", &admin];
+    let ended = Process::start(&words).ended().await;
+    let told = ended.stderr.lines().last().unwrap();
+    assert!(told.contains(&listen) && told.contains(&admin), "{told}");
+    assert_eq!(told.matches("os error").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn the_addresses_are_told_through_the_log_and_usage_lines_go_where_the_flag_says() {
+    let words =
+        ["serve", "--replica", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let mut process = Process::start(&[&words[..], &["--usage", "off"]].concat());
+    let line = process.line_with(" listens on ");
+    assert!(line.contains(" INFO ") && line.starts_with("20"), "{line}");
+    process.terminate();
+    assert_eq!(process.ended().await.stdout, "");
+
+    let ended = Process::start(&[&words[..], &["--usage", "/no/such/folder/u.jsonl"]].concat()).ended().await;
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.stderr.contains("/no/such/folder/u.jsonl"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("os error").count(), 1, "{}", ended.stderr);
+}

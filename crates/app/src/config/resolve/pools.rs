@@ -105,10 +105,7 @@ fn replicas(
     }
     for url in replicas.value.iter() {
         if let Some(bare) = url.value.text.strip_suffix("/v1") {
-            let what = format!(
-                "{}: leave out /v1, the paths of clients begin with it: write {bare}",
-                url.value.text
-            );
+            let what = format!("leave out /v1, the paths of clients begin with it: write {bare}");
             warnings.push(problems.line(&url.origin, &what));
         }
     }
