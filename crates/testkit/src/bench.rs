@@ -73,7 +73,9 @@ impl Bench {
     #[must_use]
     pub fn replica(&self, upstream: &Upstream) -> ReplicaSnapshot {
         let url = upstream.url();
-        let found = self.pools().into_iter().flat_map(|p| p.replicas).find(|r| r.name == url);
+        let is =
+            |name: &str| name.strip_prefix(&url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let found = self.pools().into_iter().flat_map(|p| p.replicas).find(|r| is(&r.name));
         found.unwrap_or_else(|| panic!("no replica {url}"))
     }
 

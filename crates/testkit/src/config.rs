@@ -53,6 +53,8 @@ pub struct Config {
     routes: Vec<(String, String, Option<String>)>,
     /// Name and settings.
     keys: Vec<(String, Section)>,
+    /// Path prefix of every replica.
+    prefix: String,
 }
 
 impl Config {
@@ -64,7 +66,14 @@ impl Config {
     #[must_use]
     pub fn new(replicas: &[&Upstream]) -> Self {
         let model = replicas.first().expect("a replica").model().to_owned();
-        Self { sections: BTreeMap::new(), pools: Vec::new(), routes: Vec::new(), keys: Vec::new() }
+        let empty = Self {
+            sections: BTreeMap::new(),
+            pools: Vec::new(),
+            routes: Vec::new(),
+            keys: Vec::new(),
+            prefix: String::new(),
+        };
+        empty
             .set("listen", "address", "127.0.0.1:0")
             .set("listen", "threads", 2)
             .set("admin", "address", "127.0.0.1:0")
@@ -105,6 +114,13 @@ impl Config {
         self
     }
 
+    /// Every replica serves below this path.
+    #[must_use]
+    pub fn prefix(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.prefix);
+        self
+    }
+
     /// One more API key, of which clients send [`Config::secret`].
     #[must_use]
     pub fn key(mut self, name: &str) -> Self {
@@ -139,9 +155,10 @@ impl Config {
             self.section(&mut out, name, &format!("[{name}]"));
         }
         for (name, replicas) in &self.pools {
+            let replicas: Vec<_> = replicas.iter().map(|url| format!("{url}{}", self.prefix)).collect();
             let _ = writeln!(out, "[[pools]]\nname = {name:?}\nreplicas = {replicas:?}");
             self.settings(&mut out, "pools");
-            for part in ["pools.health", "pools.affinity"] {
+            for part in ["pools.health", "pools.affinity", "pools.headers"] {
                 self.section(&mut out, part, &format!("[{part}]"));
             }
         }

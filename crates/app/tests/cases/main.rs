@@ -2,6 +2,7 @@
 //! case says in minutes runs here in milliseconds of configuration, and every wait is for an event, never for a time.
 
 mod accounting;
+mod accounting_ends;
 mod balancing;
 mod bodies;
 mod breaks;
@@ -17,6 +18,7 @@ mod hangups;
 mod headers;
 mod heads;
 mod health;
+mod hosted;
 mod key_limits;
 mod key_turns;
 mod keys;
@@ -25,14 +27,17 @@ mod model_names;
 mod multipart;
 mod parsing;
 mod pipelines;
+mod poison;
 mod queue_turns;
 mod retries;
 mod scrapes;
 mod slots_queue;
 mod smuggling;
+mod spill_429;
 mod streaming;
 mod thousand;
 mod timeouts;
 mod ttft;
 mod unread_bodies;
+mod usage_injection;
 mod verdicts;
