@@ -15,7 +15,8 @@ impl Bench {
     /// The status of the answer to a request with exactly these header lines.
     async fn status(&self, line: &str, headers: &str, body: &str) -> u16 {
         let mut stream = TcpStream::connect(self.server.address()).await.unwrap();
-        let request = format!("{line}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+        let request =
+            format!("{line}\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         patiently(stream.read_to_string(&mut answer)).await.unwrap();
@@ -154,7 +155,10 @@ async fn a_token_is_enough_whatever_the_names() {
 async fn a_refusal_is_json_and_says_what_to_do() {
     let bench = Bench::start(None);
     let mut stream = TcpStream::connect(bench.server.address()).await.unwrap();
-    stream.write_all(b"GET /api/state HTTP/1.1\r\nHost: evil.example\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"GET /api/state HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
     let mut answer = String::new();
     patiently(stream.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.contains("content-type: application/json"), "{answer}");
