@@ -3,10 +3,11 @@
 
     drive.py [--gateway PATH] [--only NAME] [--allow-missing] [--report] [--keep] [--direct]
 
-Two stages: two vLLM behind the gateway, one of them killed under load at the end; then one vLLM and one
-llama-server. Prints a table of checks: pass, FAIL, or missing (an engine is not installed). `--keep` leaves the
-engines running for the next run; `--direct` drives the first engine without the gateway, to learn what the
-engine itself does. Standard library only; see `cargo xtask real --help`.
+Three stages: the gateway's refusals as the SDKs see them, without an engine; two vLLM behind the gateway, one of
+them killed under load at the end; then one vLLM and one llama-server. Prints a table of checks: pass, FAIL, or
+missing (an engine or SDK is not installed). `--only` takes the name of a stage or the beginning of a check's.
+`--keep` leaves the engines running for the next run; `--direct` drives the first engine without the gateway, to
+learn what the engine itself does. Standard library only; see `cargo xtask real --help`.
 """
 
 import argparse
@@ -14,15 +15,13 @@ import datetime
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import engines
+import refusals
+from gateway import Gateway, answers, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "docs" / "real-engines.md"
@@ -33,43 +32,25 @@ LOAD_S = 30
 BENCH_PROMPTS = 16
 # llama-server goes on for a minute or more with a non-stream request whose client has left, whoever stands in front.
 NOT_FOR_LLAMA = "openai cancel without a stream"
+TWO_VLLM, VLLM_AND_LLAMA = "two vLLM", "vLLM and llama-server"
+STAGES = (refusals.NAME, TWO_VLLM, VLLM_AND_LLAMA)
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/messages")
 
 
-def answers(url):
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return answer.status == 200
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def wait_for(url, process, patience_s, what):
-    deadline = time.monotonic() + patience_s
-    while not answers(url):
-        if process.poll() is not None:
-            raise RuntimeError(f"{what} ended with {process.returncode} before it was ready")
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what} was not ready within {patience_s} s")
-        time.sleep(0.2)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Table:
-    """Checks in the order they ran."""
+    """Checks in the order they ran. `only`: a stage's name, or the beginning of checks' names."""
 
     def __init__(self, only):
-        self.only, self.rows = only or "", []
+        self.stage = only if only in STAGES else None
+        self.only, self.rows = "" if self.stage else only or "", []
+
+    def wants(self, stage):
+        return self.stage in (None, stage)
 
     def add(self, stage, name, verdict, detail):
         if name.startswith(self.only) or verdict == "missing":
             self.rows.append((stage, name, verdict, detail))
-            print(f"{verdict:8} {stage:22} {name:32} {detail}", flush=True)
+            print(f"{verdict:8} {stage:22} {name:40} {detail}", flush=True)
 
     def run(self, stage, name, check):
         if not name.startswith(self.only):
@@ -102,46 +83,6 @@ class Fleet:
     def stop(self):
         for engine, port in [] if self.keep else self.ours:
             engines.stop(engine, port)
-
-
-class Gateway:
-    """One gateway process with its usage lines in a file; a context manager."""
-
-    def __init__(self, binary, replicas):
-        self.port, self.admin = free_port(), free_port()
-        self.base = f"http://127.0.0.1:{self.port}"
-        self.lines = engines.REAL / "gateway-usage.jsonl"
-        self.command = [str(binary), "serve"]
-        for replica in replicas:
-            self.command += ["--replica", replica]
-        self.command += ["--listen", f"127.0.0.1:{self.port}", "--admin", f"127.0.0.1:{self.admin}"]
-
-    def __enter__(self):
-        log = open(engines.REAL / "gateway.log", "wb")
-        self.process = subprocess.Popen(self.command, stdout=open(self.lines, "wb"), stderr=log)
-        try:
-            wait_for(f"http://127.0.0.1:{self.admin}/readyz", self.process, 60, "the gateway")
-        except RuntimeError:
-            self.process.kill()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-    def usage(self):
-        """Usage lines of generations, complete once the gateway has stopped."""
-        read = [json.loads(line) for line in self.lines.read_text().splitlines() if line.startswith("{")]
-        return [line for line in read if line.get("endpoint") in GENERATION_PATHS]
 
 
 def client_process(*words):
@@ -196,7 +137,7 @@ def kill_under_load(base, port):
 
 def usage_lines(gateway, generations, cancelled):
     gateway.stop()
-    lines = gateway.usage()
+    lines = [line for line in gateway.usage() if line.get("endpoint") in GENERATION_PATHS]
     outcomes = [line["outcome"] for line in lines]
     if len(lines) != generations:
         raise AssertionError(f"{len(lines)} lines for {generations} requests")
@@ -217,12 +158,13 @@ def stage(table, fleet, name, wanted, gateway_binary):
         table.add(name, "engines start", "FAIL", str(error))
         return
     urls = [f"http://127.0.0.1:{port}" for _, port, _ in wanted]
+    words = [word for url in urls for word in ("--replica", url)]
     try:
-        with Gateway(gateway_binary, urls) as gateway:
+        with Gateway(gateway_binary, words) as gateway:
             with_llama = any(engine == "llama" for engine, _, _ in wanted)
             counts = run_sdks(table, name, gateway.base, urls, skip=NOT_FOR_LLAMA if with_llama else None)
             table.run(name, "usage lines", lambda: usage_lines(gateway, *counts))
-        with Gateway(gateway_binary, urls) as gateway:
+        with Gateway(gateway_binary, words) as gateway:
             table.run(name, "vllm bench serve", lambda: bench_serve(gateway.base))
             engine, port, _ = wanted[-1]
             if engine == "vllm":
@@ -242,15 +184,21 @@ def direct(table, fleet):
 def stages(table, fleet, gateway_binary):
     first, second = (("vllm", port, []) for port in VLLM_PORTS)
     llama = ("llama", LLAMA_PORT, [])
-    for name, needed, wanted in [
-        ("two vLLM", ["vllm", "clients"], [first, second]),
-        ("vLLM and llama-server", ["vllm", "llama", "clients"], [first, llama]),
+    for name, needed, run in [
+        (refusals.NAME, ["clients"], lambda: refusals.stage(table, gateway_binary)),
+        (TWO_VLLM, ["vllm", "clients"], lambda: stage(table, fleet, TWO_VLLM, [first, second], gateway_binary)),
+        (
+            VLLM_AND_LLAMA,
+            ["vllm", "llama", "clients"],
+            lambda: stage(table, fleet, VLLM_AND_LLAMA, [first, llama], gateway_binary),
+        ),
     ]:
-        missing = [part for part in needed if not engines.PRESENT[part]()]
-        if missing:
+        if not table.wants(name):
+            continue
+        if missing := engines.missing(needed):
             table.add(name, "the whole stage", "missing", f"not installed: {', '.join(missing)}")
         else:
-            stage(table, fleet, name, wanted, gateway_binary)
+            run()
 
 
 def write_report(table):
@@ -288,7 +236,7 @@ def main():
     failed, missing = table.count("FAIL"), table.count("missing")
     print(f"\n{table.count('pass')} passed, {failed} failed, {missing} missing")
     if missing:
-        print("MISSING ENGINES: part of this was not tried; install with `cargo xtask real install`", file=sys.stderr)
+        print("MISSING: part of this was not tried; install with `cargo xtask real install`", file=sys.stderr)
     if options.report:
         write_report(table)
     if failed or not table.rows or (missing and not options.allow_missing):

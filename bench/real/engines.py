@@ -30,6 +30,7 @@ OFFLINE = {
     "DO_NOT_TRACK": "1",
 }
 VLLM_VERSION = "0.32.0"
+SDKS = ("openai", "anthropic")
 
 
 def python_in(environment):
@@ -166,19 +167,36 @@ def llama_command(port):
 # The official SDKs, in an environment of their own.
 
 
+def sdks_missing():
+    if not python_in("clients").exists():
+        return list(SDKS)
+    return [sdk for sdk in SDKS if not (site_packages("clients") / sdk).exists()]
+
+
 def clients_present():
-    return python_in("clients").exists() and (site_packages("clients") / "anthropic").exists()
+    return not sdks_missing()
 
 
 def install_clients():
     if not clients_present():
         make_environment("clients", sys.executable)
-        run(python_in("clients"), "-m", "pip", "install", "-q", "openai", "anthropic")
+        run(python_in("clients"), "-m", "pip", "install", "-q", *SDKS)
 
 
 PRESENT = {"vllm": vllm_present, "llama": llama_present, "clients": clients_present}
 INSTALL = {"vllm": install_vllm, "llama": install_llama, "clients": install_clients}
 COMMAND = {"vllm": vllm_command, "llama": llama_command}
+
+
+def missing(needed):
+    """What of the needed is not installed; the SDKs each by name."""
+    names = []
+    for part in needed:
+        if part == "clients":
+            names += [f"the {sdk} SDK" for sdk in sdks_missing()]
+        elif not PRESENT[part]():
+            names.append(part)
+    return names
 
 
 def start(engine, port, more=()):

