@@ -103,7 +103,9 @@ impl UsageSink for Stats {
         counts.tokens += line.usage.map_or(0, |usage| usage.completion_tokens);
         match line.outcome {
             Outcome::Ok => {}
-            Outcome::ClientGone | Outcome::ClientGoneQueued if counts.ending => counts.running_at_end += 1,
+            Outcome::ClientGone | Outcome::ClientGoneQueued | Outcome::GatewayStopped if counts.ending => {
+                counts.running_at_end += 1
+            }
             Outcome::ClientGone | Outcome::ClientGoneQueued => counts.gone += 1,
             Outcome::ClientError
             | Outcome::RejectedAuth

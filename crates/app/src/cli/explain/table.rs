@@ -6,8 +6,8 @@ use crate::inspect::{CandidateView, ExplainedView, OutcomeView};
 use crate::usage_sums::plain;
 
 const LEGEND: &str = "
-In flight are this gateway's open requests; load is what the engine told and what was sent since,
-weighed: a heavy prompt counts more than 1.
+In flight are this gateway's open requests. Load is no count: the larger of what the engine told last
+and of their weights, where a heavy prompt weighs more than 1.
 ";
 
 /// Route and keys, the verdict, a table of the replicas, the steps.
@@ -114,8 +114,8 @@ result   http://a:8000 (affinity_session)
 > http://a:8000   live              1      2.5      0.0
   http://bb:8000  ejected           1      0.0      0.0  ejected
 
-In flight are this gateway's open requests; load is what the engine told and what was sent since,
-weighed: a heavy prompt counts more than 1.
+In flight are this gateway's open requests. Load is no count: the larger of what the engine told last
+and of their weights, where a heavy prompt weighs more than 1.
 
 1. pool: 1 of 2
 2. no-wait: 1
