@@ -6,7 +6,7 @@ use serde_json::Value;
 use sluicegate_testkit::answers::{
     self, LAST_CHUNK, STREAM_HEAD, answer, chunk, error_answer, open_stream, role_event, text_event,
 };
-use sluicegate_testkit::requests::{CHAT, chat, get, post};
+use sluicegate_testkit::requests::{CHAT, chat, get, get_as, post, post_as};
 use sluicegate_testkit::{Bench, Config, End, RawClient, Received, Step, Upstream, send, until};
 use tokio::task::JoinSet;
 
@@ -16,10 +16,10 @@ const REQUESTS: u64 = 600;
 const AT_ONCE: usize = 16;
 
 /// xorshift64*: the whole run follows from its seed.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -28,7 +28,7 @@ impl Dice {
 }
 
 /// What the replica does with requests of each `user`.
-fn script(request: &Received) -> Vec<Step> {
+pub(crate) fn script(request: &Received) -> Vec<Step> {
     let text = request.text();
     let is = |user: &str| text.contains(&format!(r#""user":"{user}""#));
     match () {
@@ -80,10 +80,10 @@ fn body(user: &str, stream: bool) -> Vec<u8> {
     chat("m1", &format!(r#","user":"{user}","stream":{stream}"#))
 }
 
-/// Plays one request and returns how many requests the gateway must have seen.
-async fn play(mut client: RawClient, kind: u64, detail: u64) -> usize {
+/// Plays one request of this key, and returns how many requests the gateway must have seen.
+pub(crate) async fn play(mut client: RawClient, key: &str, kind: u64, detail: u64) -> usize {
     let stream = detail.is_multiple_of(2);
-    let whole = |user: &str| post(CHAT, &body(user, stream));
+    let whole = |user: &str| post_as(key, CHAT, &body(user, stream));
     match kind {
         0 => leave(client, detail).await,
         1 => {
@@ -104,8 +104,9 @@ async fn play(mut client: RawClient, kind: u64, detail: u64) -> usize {
             return 1;
         }
         4 => {
-            client.send(&post(CHAT, &body("stall", true))).await;
-            if client.maybe_head().await.is_some() && !detail.is_multiple_of(3) {
+            client.send(&post_as(key, CHAT, &body("stall", true))).await;
+            let shown = client.maybe_head().await.is_some_and(|head| head.status() == 200);
+            if shown && !detail.is_multiple_of(3) {
                 client.event().await;
             }
             leave(client, detail).await;
@@ -120,10 +121,10 @@ async fn play(mut client: RawClient, kind: u64, detail: u64) -> usize {
         }
         6 => {
             let mut requests = [
-                post(CHAT, b"{"),
-                post(CHAT, br#"{"model":"m9"}"#),
+                post_as(key, CHAT, b"{"),
+                post_as(key, CHAT, br#"{"model":"m9"}"#),
                 get("/nowhere"),
-                get("/v1/models"),
+                get_as(key, "/v1/models"),
                 post("/sleep", b"{}"),
             ];
             requests.rotate_left(usize::try_from(detail).unwrap_or(0) % 5);
@@ -189,7 +190,7 @@ async fn run(seed: u64) {
         }
         let (kind, detail) = (dice.roll(12), dice.roll(1 << 20));
         let bench = Arc::clone(&bench);
-        running.spawn(async move { play(bench.client().await, kind, detail).await });
+        running.spawn(async move { play(bench.client().await, "anyone", kind, detail).await });
     }
     expected += running.join_all().await.into_iter().sum::<usize>();
     let lines = bench.assert_idle(expected).await;

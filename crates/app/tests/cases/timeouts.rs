@@ -97,6 +97,59 @@ async fn a_35_silence_is_normal_before_the_first_byte_and_length_after_it() {
     assert_nobody_blamed(&bench, &[&up]);
 }
 
+/// G17 in its own proportions: one silence limit stands for a minute, so an answer without a stream takes three, and a
+/// stream six.
+#[tokio::test]
+async fn g17_a_timeout_is_not_a_fault() {
+    let ups = [Upstream::start("m1"), Upstream::start("m1")];
+    let both = [&ups[0], &ups[1]];
+    let config = Config::new(&both)
+        .set("routes.timeouts", "stream_silence", "1s")
+        .set("pools.health", "eject_after_5xx", 1)
+        .set("pools", "slots", 4);
+    let bench = Bench::live(&config, 2).await;
+    let (late, tokens) = (Gate::new(), Feed::new());
+    for up in both {
+        let (gate, feed) = (late.clone(), tokens.clone());
+        up.on_request(move |request| match request {
+            r if is(r, "companion") => stalled(),
+            r if is(r, "whole") => vec![Step::Wait(gate.clone()), send(answers::chat_answer("late", 1, 1))],
+            _ => vec![send(STREAM_HEAD), Step::Feed(feed.clone()), send(chunk(DONE)), send(LAST_CHUNK)],
+        });
+    }
+    let (mut whole, mut long) = (bench.client().await, bench.client().await);
+    whole.send(&request("whole", false)).await;
+    long.send(&request("long", true)).await;
+    let passed = async {
+        three_silences(&bench).await;
+        late.open();
+        three_silences(&bench).await;
+    };
+    tokio::pin!(passed);
+    let probes = &ups[0].counts().health_probes;
+    let mut fed = 0;
+    loop {
+        tokio::select! {
+            () = &mut passed => break,
+            () = probes.reached(probes.get() + 1) => {
+                tokens.push(chunk(&text_event("t")));
+                fed += 1;
+            }
+        }
+    }
+    tokens.end();
+    let answer = whole.answer().await;
+    assert_eq!((answer.status(), answer.text()), (200, answers::chat_json("late", 1, 1)));
+    let answer = long.answer().await;
+    assert_eq!(answer.end, End::Whole);
+    assert_eq!(answer.body, [text_event("t").repeat(fed), DONE.to_vec()].concat());
+    let lines = bench.assert_idle(8).await;
+    assert_eq!(lines.iter().filter(|l| l["outcome"] == json!("ok")).count(), 2, "{lines:#?}");
+    assert_eq!(lines.iter().filter(|l| l["outcome"] == json!("timeout_silence")).count(), 6, "{lines:#?}");
+    assert!(lines.iter().all(|l| l["attempts"] == json!(1)), "something was repeated");
+    assert_nobody_blamed(&bench, &both);
+}
+
 #[tokio::test]
 async fn a_35_the_total_limit_ends_a_request_once_and_blames_nobody() {
     let ups = [Upstream::start("m1"), Upstream::start("m1")];
