@@ -46,15 +46,15 @@ impl ReplicaRow {
     }
 }
 
-/// A table: a head, one row for each replica, the sums.
+/// A table that fits a terminal of 80 columns: a head, one row for each replica, the sums.
 pub(super) fn table(now: &Now) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:<24} {:<9} {:>9} {:>7} {:>7} {:>6} {:>5} {:>8}",
+        "{:<22} {:<8} {:>9} {:>6} {:>7} {:>5} {:>5} {:>8}",
         "replica", "state", "in flight", "load", "waiting", "share", "pins", "tokens/s"
     )];
     lines.extend(now.replicas.iter().map(|row| {
         format!(
-            "{:<24} {:<9} {:>9} {:>7.1} {:>7.1} {:>5.0}% {:>5} {:>8.0}",
+            "{:<22} {:<8} {:>9} {:>6.1} {:>7.1} {:>4.0}% {:>5} {:>8.0}",
             row.name,
             row.state,
             row.inflight,
@@ -139,12 +139,13 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each_replica_and_the_sums() {
         let expected = [
-            "replica                  state     in flight    load waiting  share  pins tokens/s",
-            "http://127.0.0.1:40001   live              3     3.5     1.0    75%    12     1234",
-            "http://127.0.0.1:40002   ejected           3     3.5     1.0    25%    12     1234",
+            "replica                state    in flight   load waiting share  pins tokens/s",
+            "http://127.0.0.1:40001 live             3    3.5     1.0   75%    12     1234",
+            "http://127.0.0.1:40002 ejected          3    3.5     1.0   25%    12     1234",
             "4 s: 120 requests, 1 failed, 2 retried, TTFT p50 80 ms, p95 -",
         ];
         assert_eq!(table(&now()), expected);
+        assert!(expected.iter().all(|line| line.len() < 80), "the usual terminal shows all of it");
     }
 
     #[test]

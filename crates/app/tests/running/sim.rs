@@ -17,3 +17,23 @@ async fn it_serves_its_replicas_until_a_signal_ends_it_with_0() {
     let ended = sim.ended().await;
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
 }
+
+#[tokio::test]
+async fn its_help_names_the_paths_that_it_has_and_those_that_it_has_not() {
+    let help = Process::start(&["sim", "--help"]).ended().await.stdout;
+    let listed = &help[help.find("Each replica answers").unwrap()..];
+    let (has, has_not) = listed.split_once("It has no").unwrap();
+    let paths = |text: &str| -> Vec<String> {
+        let words = text.split([' ', ',', '\n']).map(|word| word.trim_end_matches('.'));
+        words.filter(|word| word.starts_with('/')).map(str::to_owned).collect()
+    };
+    let mut sim = Process::start(&["sim", "--listen", "127.0.0.1:0"]);
+    let line = sim.line_with("simulated replica of");
+    let address: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
+    for (paths, there) in [(paths(has), true), (paths(has_not), false)] {
+        assert!(paths.len() >= 3, "{listed}");
+        for path in paths {
+            assert_eq!(get(address, &path).await.status != 404, there, "{path}");
+        }
+    }
+}
