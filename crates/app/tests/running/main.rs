@@ -2,6 +2,7 @@
 
 mod demo;
 mod explain;
+mod hosted_tls;
 mod http;
 mod in_process;
 mod outputs;
