@@ -30,6 +30,7 @@ mod parsing;
 mod pipelines;
 mod poison;
 mod queue_turns;
+mod rate_fields;
 mod retries;
 mod scrapes;
 mod slots_queue;
