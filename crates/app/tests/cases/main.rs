@@ -33,6 +33,7 @@ mod queue_turns;
 mod rate_fields;
 mod retries;
 mod scrapes;
+mod slots_learned;
 mod slots_queue;
 mod smuggling;
 mod spill_429;
