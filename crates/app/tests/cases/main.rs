@@ -24,6 +24,7 @@ mod key_limits;
 mod key_turns;
 mod keys;
 mod leaks;
+mod limits_at_once;
 mod model_names;
 mod multipart;
 mod parsing;

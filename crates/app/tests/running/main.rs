@@ -1,5 +1,6 @@
 //! The whole gateway in front of simulated replicas: in this process, and as the built binary.
 
+mod back_to_back;
 mod demo;
 mod explain;
 mod hosted_tls;

@@ -15,7 +15,7 @@ use crate::http::{CHAT, chat, get, post};
 use crate::process::{BINARY, Process};
 
 /// An output that takes nothing, as long as the second one lives unread.
-fn stuck_output() -> (Stdio, UnixStream) {
+pub(crate) fn stuck_output() -> (Stdio, UnixStream) {
     let (mut output, reader) = UnixStream::pair().unwrap();
     output.set_nonblocking(true).unwrap();
     for size in [4096, 1] {
