@@ -30,6 +30,7 @@ mod multipart;
 mod parsing;
 mod pipelines;
 mod poison;
+mod queue_races;
 mod queue_turns;
 mod rate_fields;
 mod retries;
