@@ -48,7 +48,10 @@ const RIMS: &[Rim] = &[
             ("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas"),
             ("crates/lab/src/traffic.rs", "a task for each session of the traffic"),
             ("crates/app/src/admin/connections.rs", "a task for each admin connection, within its limits"),
-            ("crates/app/src/cli/ending.rs", "the end of a gateway blocks, and signals must be heard meanwhile"),
+            (
+                "crates/app/src/cli/ending.rs",
+                "the end of a gateway blocks, and signals must be heard meanwhile",
+            ),
             ("crates/app/src/demo.rs", "the gateway's start and end block, the simulated replicas must not"),
         ],
         mend: "return a future and let the caller spawn it",
