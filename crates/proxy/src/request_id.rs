@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
 use httparse::Header;
+use sluicegate_wire::Dialect;
 
 /// Longest client id that is kept.
 const MAX: usize = 128;
@@ -22,6 +23,13 @@ pub(crate) fn of(headers: &[Header<'_>]) -> Box<str> {
         .map(str::trim)
         .filter(|id| !id.is_empty() && id.len() <= MAX && id.bytes().all(plain))
         .map_or_else(make, Into::into)
+}
+
+/// The fields that tell a client its request's id: `x-request-id`, and `request-id`, which is where Anthropic's SDKs
+/// look.
+pub(crate) fn fields(dialect: Dialect, id: &str) -> impl Iterator<Item = (&'static str, &str)> {
+    let anthropic = (dialect == Dialect::Anthropic).then_some(("request-id", id));
+    std::iter::once(("x-request-id", id)).chain(anthropic)
 }
 
 /// A new id: unique in this process with certainty, between processes by a random start (SplitMix64 mixing).

@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::request::Manner;
+use crate::request_id;
 use crate::usage::Outcome;
 
 /// Sends a JSON body with status 200. True: it went out whole.
@@ -70,7 +71,7 @@ pub(crate) async fn stored(
     record.bytes_out = answer.body_len() as u64;
     // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
     record.tokens(None, None);
-    let bytes = answer.to_bytes(manner.http11, manner.keep_alive, &record.request_id, &record.rate_fields);
+    let bytes = answer.to_bytes(manner, &record.request_id, &record.rate_fields);
     let sent = client.write_all(&bytes, write_idle).await.is_ok();
     if !sent {
         record.ended(Outcome::ClientGone, Some(Cow::Borrowed("client_gone")));
@@ -102,10 +103,10 @@ async fn send(
 fn head(manner: &Manner, status: u16, len: usize, request_id: &str, extra: &[(&str, &str)]) -> Vec<u8> {
     let reason =
         http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason()).unwrap_or("Error");
-    let mut head = format!(
-        "HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\nx-request-id: {request_id}\r\n"
-    );
-    for (name, value) in extra {
+    let mut head =
+        format!("HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n");
+    let ids: smallvec::SmallVec<[(&str, &str); 2]> = request_id::fields(manner.dialect, request_id).collect();
+    for (name, value) in ids.iter().chain(extra) {
         head.push_str(name);
         head.push_str(": ");
         head.push_str(value);

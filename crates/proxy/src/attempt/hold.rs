@@ -19,6 +19,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::coding::{Codings, DecodedCopy, Reader};
 use crate::pool::LeaseGuard;
+use crate::request_id;
 use crate::upstream::Upstream;
 
 /// Bytes of a read before an answer is shown: most small answers fit, and a large one is not copied for long.
@@ -184,8 +185,8 @@ fn client_head(
     event_stream: bool,
     out: &Outgoing<'_, '_>,
 ) -> Vec<u8> {
-    let mut extra: smallvec::SmallVec<[(&str, &str); 9]> =
-        smallvec::smallvec![("x-request-id", out.request_id)];
+    let mut extra: smallvec::SmallVec<[(&str, &str); 10]> =
+        request_id::fields(out.dialect, out.request_id).collect();
     extra.extend(out.rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
     if event_stream {
         extra.extend([("cache-control", "no-cache"), ("x-accel-buffering", "no")]);

@@ -12,6 +12,9 @@ use crate::coding::{self, Codings};
 /// Most bytes that a coded error is decoded to.
 const DECODED_MAX: usize = 256 * 1024;
 
+use crate::request::Manner;
+use crate::request_id;
+
 /// An error answer: small enough to be held, relayed byte for byte if it comes to that.
 #[derive(Debug)]
 pub(crate) struct StoredAnswer {
@@ -73,13 +76,12 @@ impl StoredAnswer {
     /// The whole answer for the client.
     pub(crate) fn to_bytes(
         &self,
-        http11: bool,
-        keep_alive: bool,
+        manner: &Manner,
         request_id: &str,
         rate_fields: &[(&'static str, String)],
     ) -> Vec<u8> {
-        let mut extra: smallvec::SmallVec<[(&str, &str); 7]> =
-            smallvec::smallvec![("x-request-id", request_id)];
+        let mut extra: smallvec::SmallVec<[(&str, &str); 8]> =
+            request_id::fields(manner.dialect, request_id).collect();
         extra.extend(rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
         let framing = ClientFraming::Length(self.body.len() as u64);
         let made = format!(
@@ -90,7 +92,7 @@ impl StoredAnswer {
         let mut bytes = Vec::with_capacity(head.len() + self.body.len() + 64);
         if let Ok(Some(mut parsed)) = parse_response(head, false) {
             parsed.framing = ResponseFraming::Length(self.body.len() as u64);
-            write_client_head(&mut bytes, &parsed, framing, http11, keep_alive, &extra);
+            write_client_head(&mut bytes, &parsed, framing, manner.http11, manner.keep_alive, &extra);
         }
         bytes.extend_from_slice(&self.body);
         bytes
