@@ -1,12 +1,14 @@
 //! A-27, A-28: one usage line whatever the end, and what is known in it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use sluicegate_testkit::answers::{
-    LAST_CHUNK, STREAM_HEAD, chat_answer, chunk, error_answer, finish_event, open_stream, polite, role_event,
-    text_event,
+    STREAM_HEAD, chat_answer, chunk, error_answer, finish_event, open_stream, polite, role_event, text_event,
 };
 use sluicegate_testkit::requests::{CHAT, chat, get, post_as, post_with};
-use sluicegate_testkit::{Bench, Config, Gate, OnHead, RawClient, Step, Upstream, send, until};
+use sluicegate_testkit::{Bench, Config, Gate, RawClient, Step, Upstream, send, until};
 
 use crate::checks::assert_line;
 use crate::key_limits::{ask_as, is};
@@ -172,7 +174,47 @@ async fn a_27_what_the_engine_has_counted_is_not_estimated() {
     );
 }
 
-/// Every end of A-28: what the request is, what status its client sees, and the outcome of its line.
+/// Two replicas of `m1` that end requests in every way; what they do depends on the `user` of the request.
+fn many_ends(ups: &[Upstream]) {
+    let first = Arc::new(AtomicBool::new(true));
+    for up in ups {
+        let first = Arc::clone(&first);
+        up.on_request(move |request| match request {
+            r if is(r, "second") && first.swap(false, Ordering::Relaxed) => {
+                vec![send(error_answer(503, "busy"))]
+            }
+            r if is(r, "dies") => vec![send(STREAM_HEAD), send(chunk(&text_event("a"))), Step::Reset],
+            r if is(r, "hangs") => vec![Step::Hang],
+            r if is(r, "left") => [open_stream(&[text_event("a")]), vec![Step::Hang]].concat(),
+            r => polite(r),
+        });
+    }
+}
+
+/// A request, the status that its client sees, and of its line the outcome, the key and the attempts.
+type End = (&'static str, Vec<u8>, u16, &'static str, Option<&'static str>, u32);
+
+fn ends_of_a_28() -> Vec<End> {
+    let (chat_m1, ann) = (chat("m1", ""), Some("ann"));
+    let huge = ask_as("ann", &"x".repeat(9000), "");
+    let dies = ask_as("ann", "dies", r#","stream":true"#);
+    let gone = chat("gone", "");
+    vec![
+        ("no key", post_with(CHAT, &[], &chat_m1), 401, "rejected_auth", None, 0),
+        ("bad key", post_with(CHAT, &[("x-api-key", "k")], &chat_m1), 401, "rejected_auth", None, 0),
+        ("not allowed", post_as("m1 only", CHAT, &gone), 404, "client_error", Some("m1 only"), 0),
+        ("unknown model", post_as("ann", CHAT, &chat("m9", "")), 404, "client_error", ann, 0),
+        ("unknown path", get("/v1/nowhere"), 404, "client_error", None, 0),
+        ("too large", huge, 413, "client_error", ann, 0),
+        ("good", ask_as("one", "u", ""), 200, "ok", Some("one"), 1),
+        ("limited", ask_as("one", "u", ""), 429, "rejected_limit", Some("one"), 0),
+        ("nobody there", post_as("ann", CHAT, &gone), 503, "no_replica", ann, 1),
+        ("second attempt", ask_as("ann", "second", ""), 200, "ok", ann, 2),
+        ("dies", dies, 200, "upstream_aborted", ann, 1),
+        ("timeout", ask_as("ann", "hangs", ""), 504, "timeout_total", ann, 1),
+    ]
+}
+
 #[tokio::test]
 async fn a_28_every_end_leaves_exactly_one_line() {
     let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("gone")];
@@ -180,9 +222,7 @@ async fn a_28_every_end_leaves_exactly_one_line() {
         .pool("gone", &[&ups[2]])
         .route("gone", "gone")
         .set("listen", "max_body", "8KiB")
-        .set("pools", "slots", 1)
         .set("pools.health", "eject_after_5xx", 1_000_000)
-        .set("routes.queue", "max_wait", "300ms")
         .set("routes.timeouts", "total", "2s")
         .key("ann")
         .key("one")
@@ -191,89 +231,45 @@ async fn a_28_every_end_leaves_exactly_one_line() {
         .key_set("routes", &["m1"][..]);
     let bench = Bench::live(&config, 3).await;
     ups[2].stop();
-    let first = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    for up in &ups[..2] {
-        let first = first.clone();
-        up.on_request(move |request| match request {
-            r if is(r, "second") && first.swap(false, std::sync::atomic::Ordering::Relaxed) => {
-                vec![send(error_answer(503, "busy"))]
-            }
-            r if is(r, "dies") => vec![send(STREAM_HEAD), send(chunk(&text_event("a"))), Step::Reset],
-            r if is(r, "hangs") => vec![Step::Hang],
-            r if is(r, "left") => [open_stream(&[text_event("a")]), vec![Step::Hang]].concat(),
-            r if is(r, "unfinished") => [open_stream(&[text_event("a")]), vec![send(LAST_CHUNK)]].concat(),
-            r => polite(r),
-        });
-    }
-    let stream = r#","stream":true"#;
-    let huge = ask_as("ann", &"x".repeat(9000), "");
-    let rows: [(&str, Vec<u8>, Value, &str, &str); 12] = [
-        ("no key", post_with(CHAT, &[], &chat("m1", "")), json!(401), "rejected_auth", "-"),
-        (
-            "bad key",
-            post_with(CHAT, &[("x-api-key", "k")], &chat("m1", "")),
-            json!(401),
-            "rejected_auth",
-            "-",
-        ),
-        ("not allowed", post_as("m1 only", CHAT, &chat("gone", "")), json!(404), "client_error", "m1 only"),
-        ("unknown model", post_as("ann", CHAT, &chat("m9", "")), json!(404), "client_error", "ann"),
-        ("unknown path", get("/v1/nowhere"), json!(404), "client_error", "-"),
-        ("too large", huge, json!(413), "client_error", "ann"),
-        ("good", ask_as("one", "u", ""), json!(200), "ok", "one"),
-        ("limited", ask_as("one", "u", ""), json!(429), "rejected_limit", "one"),
-        ("nobody there", post_as("ann", CHAT, &chat("gone", "")), json!(503), "no_replica", "ann"),
-        ("second attempt", ask_as("ann", "second", ""), json!(200), "ok", "ann"),
-        ("dies", ask_as("ann", "dies", stream), json!(200), "upstream_aborted", "ann"),
-        ("timeout", ask_as("ann", "hangs", ""), json!(504), "timeout_total", "ann"),
-    ];
-    let mut count = 0;
-    for (name, request, status, outcome, key) in &rows {
+    many_ends(&ups[..2]);
+    let rows = ends_of_a_28();
+    for (n, (name, request, status, outcome, key, attempts)) in rows.iter().enumerate() {
         let answer = bench.ask(request).await;
-        assert_eq!(json!(answer.status()), *status, "{name}: {}", answer.text());
-        count += 1;
-        let line = bench.assert_idle(count).await.pop().expect("a line");
-        let key = if *key == "-" { json!(null) } else { json!(key) };
-        assert_line(&line, &[("outcome", json!(outcome)), ("status", status.clone()), ("key", key)]);
+        assert_eq!(answer.status(), *status, "{name}: {}", answer.text());
+        let line = bench.assert_idle(n + 1).await.pop().expect("a line");
+        assert_line(&line, &[("outcome", json!(outcome)), ("status", json!(status)), ("key", json!(key))]);
+        assert_line(&line, &[("attempts", json!(attempts))]);
         assert_eq!(line["request_id"].as_str(), answer.head.get("x-request-id"), "{name}");
-        for member in ["time", "total_ms", "attempts", "bytes_in", "bytes_out", "gateway"] {
+        for member in ["time", "total_ms", "bytes_in", "bytes_out", "gateway"] {
             assert!(!line[member].is_null(), "{name}: no {member} in {line}");
         }
-        assert_eq!(
-            line["attempts"],
-            json!(match *name {
-                "second attempt" => 2,
-                "good" | "dies" | "timeout" | "nobody there" => 1,
-                _ => 0,
-            }),
-            "{name}"
-        );
         assert!(!line.to_string().contains("sk-"), "{line}");
     }
     // The client leaves in mid-stream.
     let mut client = bench.client().await;
-    client.send(&ask_as("ann", "left", stream)).await;
+    client.send(&ask_as("ann", "left", r#","stream":true"#)).await;
     client.head().await;
     client.event().await;
     client.reset();
-    let line = bench.assert_idle(count + 1).await.pop().expect("a line");
+    let line = bench.assert_idle(rows.len() + 1).await.pop().expect("a line");
     assert_line(&line, &[("outcome", json!("client_gone")), ("model", json!("m1")), ("status", json!(200))]);
-    // The queue is too slow.
-    for up in &ups[..2] {
-        up.on_head(|_| OnHead::ReadBody);
-        up.answer_with(vec![Step::Hang]);
-    }
-    let mut held = Vec::new();
-    for _ in 0..2 {
-        let mut client = bench.client().await;
-        client.send(&ask_as("ann", "held", "")).await;
-        held.push(client);
-    }
-    until(|| ups[..2].iter().map(|up| up.counts().open.get()).sum::<u64>() == 2).await;
+}
+
+#[tokio::test]
+async fn a_28_a_wait_that_was_too_long_leaves_its_line() {
+    let up = Upstream::start("m1");
+    let config =
+        Config::new(&[&up]).set("pools", "slots", 1).set("routes.queue", "max_wait", "300ms").key("ann");
+    let bench = Bench::live(&config, 1).await;
+    up.answer_with(vec![Step::Hang]);
+    let mut holder = bench.client().await;
+    holder.send(&ask_as("ann", "held", "")).await;
+    up.counts().requests.reached(1).await;
     assert_eq!(bench.ask(&ask_as("ann", "late", "")).await.status(), 503);
-    let line = bench.usage_lines(count + 2).await.pop().expect("a line");
+    let line = bench.usage_lines(1).await.pop().expect("a line");
     assert_line(&line, &[("outcome", json!("rejected_queue")), ("error_type", json!("queue_timeout"))]);
+    assert_line(&line, &[("key", json!("ann")), ("attempts", json!(0)), ("status", json!(503))]);
     assert!(line["queue_ms"].as_f64() >= Some(300.0), "{line}");
-    drop(held);
-    bench.assert_idle(count + 4).await;
+    holder.reset();
+    bench.assert_idle(2).await;
 }

@@ -27,9 +27,8 @@ pub(crate) fn assert_key_limit(answer: &Answer) -> u64 {
     after
 }
 
-/// Ways to end that once kept a key's place; 20 requests of each, then a good one.
-#[tokio::test]
-async fn a_53_a_keys_place_comes_back_from_every_end() {
+/// One slot, two places of `ann`, and a replica that ends requests as their `user` says; `held` waits for the gate.
+async fn two_places() -> (Upstream, Bench, Gate) {
     let up = Upstream::start("m1");
     let config = Config::new(&[&up])
         .set("pools", "slots", 1)
@@ -51,6 +50,13 @@ async fn a_53_a_keys_place_comes_back_from_every_end() {
         r if is(r, "hang") => vec![Step::Hang],
         _ => vec![send(chat_answer("a", 1, 1))],
     });
+    (up, bench, hold)
+}
+
+/// Ends that once kept a key's place; 20 requests of each, then a good one.
+#[tokio::test]
+async fn a_53_a_keys_place_comes_back_from_every_answered_end() {
+    let (_up, bench, _hold) = two_places().await;
     let stream = r#","stream":true"#;
     let answered: [(&str, Vec<u8>, u16); 6] = [
         ("timeout", ask_as("ann", "silent", stream), 200),
@@ -60,18 +66,24 @@ async fn a_53_a_keys_place_comes_back_from_every_end() {
         ("unknown model", post_as("ann", CHAT, &chat("m9", "")), 404),
         ("invalid JSON", post_as("ann", CHAT, b"{\"model\":\"m1\","), 400),
     ];
-    let good = ask_as("ann", "good", "");
     let mut requests = 0;
     for (name, request, status) in &answered {
         for _ in 0..20 {
             assert_eq!(bench.ask(request).await.status(), *status, "{name}");
         }
-        assert_eq!(bench.ask(&good).await.status(), 200, "after {name}");
+        assert_eq!(bench.ask(&ask_as("ann", "good", "")).await.status(), 200, "after {name}");
         requests += 21;
         bench.assert_idle(requests).await;
     }
-    // The client leaves in mid-stream, and before the head.
-    for (user, members) in [("silent", stream), ("hang", "")] {
+    assert_eq!(bench.metric(r#"sluicegate_key_concurrent{key="ann"}"#).await, 0.0);
+}
+
+#[tokio::test]
+async fn a_53_a_keys_place_comes_back_from_clients_that_leave() {
+    let (up, bench, hold) = two_places().await;
+    let good = ask_as("ann", "good", "");
+    // In mid-stream, and before the head.
+    for (user, members) in [("silent", r#","stream":true"#), ("hang", "")] {
         for _ in 0..20 {
             let seen = up.counts().requests.get();
             let mut client = bench.client().await;
@@ -81,9 +93,8 @@ async fn a_53_a_keys_place_comes_back_from_every_end() {
             until(|| bench.key_usage("ann").concurrent == 0).await;
         }
         assert_eq!(bench.ask(&good).await.status(), 200, "after {user} and a client that left");
-        requests += 21;
     }
-    // The client leaves the queue, while another key holds the only slot.
+    // From the queue, while another key holds the only slot.
     let mut holder = bench.client().await;
     holder.send(&ask_as("bob", "held", "")).await;
     up.counts().open.reached(1).await;
@@ -98,8 +109,7 @@ async fn a_53_a_keys_place_comes_back_from_every_end() {
     hold.open();
     assert_eq!(holder.answer().await.status(), 200);
     assert_eq!(bench.ask(&good).await.status(), 200);
-    bench.assert_idle(requests + 22).await;
-    assert_eq!(bench.metric(r#"sluicegate_key_concurrent{key="ann"}"#).await, 0.0);
+    bench.assert_idle(2 * 21 + 22).await;
 }
 
 #[tokio::test]
