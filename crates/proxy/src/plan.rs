@@ -196,7 +196,7 @@ pub struct ReplicaUrl {
     pub port: u16,
     /// TLS is spoken.
     pub tls: bool,
-    /// `Host` field: host[:port] as in the URL.
+    /// `Host` field: `host[:port]` as in the URL.
     pub authority: Arc<str>,
     /// Path prefix without a trailing slash; usually empty.
     pub prefix: Arc<str>,
