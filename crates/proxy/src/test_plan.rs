@@ -27,17 +27,7 @@ pub(crate) fn gateway() -> Running {
             drain_timeout: limit,
             serve_half_closed: false,
         },
-        pools: vec![PoolPlan {
-            name: "pool".into(),
-            replicas: vec!["http://127.0.0.1:9".parse().expect("a valid URL")],
-            settings: sluicegate_core::PoolSettings::default(),
-            scrape_timeout: limit,
-            usage_injection: true,
-            credentials: Vec::new(),
-            headers: Vec::new(),
-            slots: crate::plan::Slots::Unknown,
-            hosted: false,
-        }],
+        pools: vec![pool_plan()],
         routes: RoutesPlan::AskEngines(Box::new(RoutePlan {
             model: "".into(),
             aliases: Vec::new(),
@@ -56,4 +46,19 @@ pub(crate) fn gateway() -> Running {
         keys: crate::plan::KeysPlan::Open,
     };
     Gateway::start(plan, Arc::new(NoSink)).expect("a loopback port can be bound")
+}
+
+pub(crate) fn pool_plan() -> PoolPlan {
+    let limit = Duration::from_secs(5);
+    PoolPlan {
+        name: "pool".into(),
+        replicas: vec!["http://127.0.0.1:9".parse().expect("a valid URL")],
+        settings: sluicegate_core::PoolSettings::default(),
+        scrape_timeout: limit,
+        usage_injection: true,
+        credentials: Vec::new(),
+        headers: Vec::new(),
+        slots: crate::plan::Slots::Unknown,
+        hosted: false,
+    }
 }

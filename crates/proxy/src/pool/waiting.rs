@@ -118,3 +118,51 @@ impl Drop for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sluicegate_core::{
+        KeyIndex, PickRequest, QueueLimits, ReplicaId, RouteIndex, Scrape, Serves, Waiting, Weight,
+    };
+
+    use super::*;
+    use crate::plan::Slots;
+    use crate::pool::{Admitted, WakeEpoch};
+    use crate::test_plan::pool_plan;
+
+    fn admit(pool: &Arc<Pool>) -> Admitted {
+        let request = PickRequest {
+            model: None,
+            weight: Weight::from_prompt_tokens(1),
+            session: None,
+            prefix: None,
+            tried: &[],
+        };
+        let limits = QueueLimits { max_length: 10, max_wait: Duration::from_secs(60) };
+        pool.admit(
+            &request,
+            Waiting { key: KeyIndex(0), route: RouteIndex(0), priority: 0, cost_tokens: 1, limits },
+        )
+    }
+
+    #[test]
+    fn a_slot_granted_to_a_request_that_has_left_goes_on() {
+        let mut plan = pool_plan();
+        plan.slots = Slots::Fixed(1);
+        let pool = Pool::new(&plan, &Serves::All, 1, Arc::new(WakeEpoch::default()));
+        pool.with_core(Control::Always, |core, now| {
+            core.tick(now);
+            core.scraped(now, ReplicaId(0), Scrape::Healthy { load: None }, None);
+        });
+        let Admitted::Reserved(first) = admit(&pool) else { panic!("the one slot is free") };
+        let Admitted::Queued(waiting) = admit(&pool) else { panic!("the one slot is taken") };
+        // Granted while nobody looks, as when its client leaves at that very moment.
+        drop(first);
+        assert!(matches!(admit(&pool), Admitted::Queued(_)), "the slot is the waiting one's");
+        drop(waiting);
+        assert!(matches!(admit(&pool), Admitted::Reserved(_)), "and free again when that one has left");
+        assert!(pool.seats().is_empty());
+    }
+}
