@@ -164,9 +164,13 @@ async fn run_attempts(
                 begin_answer(out, attempts, &lease, &exchange);
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
-            End::Refused(answer) => return Ok(Answered::Stored(answer)),
+            End::Refused(answer) => {
+                lease.settle(Verdict::Neutral, Some(0));
+                return Ok(Answered::Stored(answer));
+            }
             End::ClientGone => return Err(NoAnswer::ClientGone { queued: false }),
             End::TimedOut { silent } => {
+                record.worked = true;
                 lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, None);
                 return exhausted(last, Refusal::Timeout);
             }
@@ -174,7 +178,8 @@ async fn run_attempts(
         };
         let now = clock::now();
         let (verdict, next) = attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
-        lease.settle(verdict, None);
+        // A place that the request was sent away from has cost nothing.
+        lease.settle(verdict, (failure == AttemptFailure::ReplicaDied).then_some(0));
         book_due(out, attempts);
         tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
@@ -184,6 +189,10 @@ async fn run_attempts(
         }
     }
 }
+
+/// Most tokens that a request is expected to cost where keys take turns: no engine's context is longer, and whatever a
+/// client states must not decide who is served next for ever.
+const COST_MAX: u64 = 1 << 20;
 
 /// A place at a replica, waited for where slots say so.
 async fn reserve(
@@ -203,7 +212,7 @@ async fn reserve(
         key: out.key.map_or(KeyIndex(0), |key| key.index),
         route: route.index,
         priority: out.key.map_or(0, |key| key.plan.priority),
-        cost_tokens: out.resolved.ask.tokens,
+        cost_tokens: out.resolved.ask.tokens.min(COST_MAX),
         limits: route.plan.queue,
     };
     match route.pool.admit(&request, waiting) {
@@ -288,20 +297,25 @@ async fn ask(
     lease: &LeaseGuard,
     credential: Option<&Chosen>,
 ) -> End {
+    let mut sent_before = false;
     if let Some(upstream) = Upstream::idle(lease.replica().slot, clock::now()) {
         record.connect = Some(std::time::Duration::ZERO);
         match exchange(client, out, lease, credential, upstream).await {
             // A kept connection that was closed before any answer byte: the engine's idle limit, not its fault.
-            hold::Held::Stale => {}
+            hold::Held::Stale { sent_whole } => sent_before = sent_whole,
             hold::Held::End(end) => return end,
         }
     }
     let upstream = match send::connect(client, lease, out, record).await {
         Ok(upstream) => upstream,
+        // Not its idle limit after all: it had the whole request when it went.
+        Err(End::Failed(AttemptFailure::Refused, _)) if sent_before => {
+            return End::Failed(AttemptFailure::Gone, None);
+        }
         Err(end) => return end,
     };
     match exchange(client, out, lease, credential, upstream).await {
-        hold::Held::Stale => End::Failed(AttemptFailure::Reset { sent_whole: false }, None),
+        hold::Held::Stale { sent_whole } => End::Failed(AttemptFailure::Reset { sent_whole }, None),
         hold::Held::End(end) => end,
     }
 }
@@ -355,9 +369,13 @@ fn exhausted(
             let retry_after = answer.and_then(|a| a.retry_after);
             Err(NoAnswer::Refused(Refusal::UpstreamStatus { status, retry_after }))
         }
-        Some((AttemptFailure::Refused | AttemptFailure::ConnectFailed | AttemptFailure::ReplicaDied, _)) => {
-            Err(NoAnswer::Refused(Refusal::Unreachable))
-        }
+        Some((
+            AttemptFailure::Refused
+            | AttemptFailure::ConnectFailed
+            | AttemptFailure::ReplicaDied
+            | AttemptFailure::Gone,
+            _,
+        )) => Err(NoAnswer::Refused(Refusal::Unreachable)),
         Some(_) => Err(NoAnswer::Refused(Refusal::Upstream("it closed the connection before its answer"))),
     }
 }

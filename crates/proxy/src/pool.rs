@@ -240,7 +240,8 @@ impl Pool {
                         Some(seat) => seat.grant(picked, epoch),
                         None => Some(picked),
                     };
-                    if let Some(picked) = refused {
+                    if let Some(mut picked) = refused {
+                        core.served(&mut picked.lease, 0);
                         // Its client has left: the place goes to the next.
                         core.release(clock::now(), picked.lease, Verdict::Neutral, None);
                     }

@@ -43,6 +43,8 @@ pub(crate) struct Record {
     reason: Option<Reason>,
     spilled: bool,
     pub(crate) attempts: u32,
+    /// A replica had the request until its time was over: it has used its prompt at least.
+    pub(crate) worked: bool,
     queued: Option<Duration>,
     pub(crate) connect: Option<Duration>,
     /// When the request was complete: the TTFT clock starts.
@@ -83,6 +85,7 @@ impl Record {
             reason: None,
             spilled: false,
             attempts: 0,
+            worked: false,
             queued: None,
             connect: None,
             complete: start,
@@ -151,20 +154,26 @@ impl Record {
     }
 
     /// Counts the engine reported, else an estimate of the prompt and `generated` tokens; None: nothing is known, and
-    /// nothing was used. The key's reservation is settled with it.
-    pub(crate) fn tokens(&mut self, reported: Option<Usage>, generated: Option<u64>) {
+    /// nothing was used. `whole`: the answer came to its end; the counts that stand at the beginning of one that broke
+    /// off say less than what was seen of it. The key's reservation is settled with it.
+    pub(crate) fn tokens(&mut self, reported: Option<Usage>, generated: Option<u64>, whole: bool) {
         let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
-        let estimate = |completion_tokens| Usage {
-            prompt_tokens: prompt,
-            cached_tokens: None,
-            completion_tokens,
-            reasoning_tokens: None,
-        };
-        self.usage = reported.map(plausible).or(generated.map(estimate));
-        self.source = match (reported, generated) {
-            (Some(_), _) => UsageSource::Engine,
-            (None, Some(_)) => UsageSource::Estimated,
-            (None, None) => UsageSource::None,
+        let seen = generated.unwrap_or(0);
+        (self.usage, self.source) = match (reported.map(plausible), generated) {
+            (Some(usage), _) if whole || usage.completion_tokens >= seen => {
+                (Some(usage), UsageSource::Engine)
+            }
+            (Some(usage), _) => (Some(Usage { completion_tokens: seen, ..usage }), UsageSource::Estimated),
+            (None, Some(completion_tokens)) => {
+                let usage = Usage {
+                    prompt_tokens: prompt,
+                    cached_tokens: None,
+                    completion_tokens,
+                    reasoning_tokens: None,
+                };
+                (Some(usage), UsageSource::Estimated)
+            }
+            (None, None) => (None, UsageSource::None),
         };
         if let (Some(route), Some(usage)) = (&self.route, self.usage) {
             let cached = usage.cached_tokens.unwrap_or(0).min(usage.prompt_tokens);

@@ -57,6 +57,8 @@ struct Relay<'a> {
     last_byte: Time,
     /// Handed to the client's socket and not taken by it yet. Nothing may be written before it.
     rest: Vec<u8>,
+    /// What was generated has been written down.
+    counted: bool,
     /// How it went has been written down.
     concluded: bool,
 }
@@ -73,7 +75,16 @@ impl Drop for Relay<'_> {
 /// Relays to the end. True: the client's connection is in order for a further request.
 pub(crate) async fn run(client: &mut Client, shown: Box<Shown>, record: &mut Record, limits: Limits) -> bool {
     let last_byte = clock::now();
-    let mut relay = Relay { client, shown, record, limits, last_byte, rest: Vec::new(), concluded: false };
+    let mut relay = Relay {
+        client,
+        shown,
+        record,
+        limits,
+        last_byte,
+        rest: Vec::new(),
+        counted: false,
+        concluded: false,
+    };
     let stop = relay.relay().await;
     relay.conclude(stop).await
 }
@@ -116,6 +127,8 @@ impl Relay<'_> {
         let first = std::mem::take(&mut exchange.first);
         if exchange.done {
             self.settle();
+        } else {
+            self.count_early();
         }
         first
     }
@@ -328,8 +341,17 @@ impl Relay<'_> {
         self.shown.lease.settle(verdict, Some(self.record.used()));
     }
 
+    /// A stream's own end is known: its key is free before the client, which may not wait for the end of the framing,
+    /// can ask again. The replica's verdict waits for that end.
+    fn count_early(&mut self) {
+        if !self.counted && self.shown.exchange.answer.observer().is_some_and(|o| o.ended()) {
+            self.count(true);
+        }
+    }
+
     /// Writes down what was generated and settles the key with it: the engine's own counts, else an estimate.
     fn count(&mut self, whole: bool) {
+        self.counted = true;
         let exchange = &self.shown.exchange;
         let answer = &exchange.answer;
         self.record.finished(answer.finish_reason());
@@ -342,7 +364,8 @@ impl Relay<'_> {
             None if reaches_the_engine(exchange.endpoint) || !whole => Some(0),
             None => None,
         };
-        self.record.tokens(answer.usage(), generated);
+        let whole = answer.observer().map_or(whole, |o| o.ended());
+        self.record.tokens(answer.usage(), generated, whole);
     }
 
     /// Tells an event stream's client that the stream broke off: an error event before the abnormal end. False where

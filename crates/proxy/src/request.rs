@@ -69,7 +69,7 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
             record.ended(outcome, Some(Cow::Borrowed("client_gone")));
             // A replica may have worked on the prompt: never silently nothing.
             let worked = record.attempts > 0 && !queued;
-            record.tokens(None, worked.then_some(0));
+            record.tokens(None, worked.then_some(0), false);
             false
         }
     };

@@ -36,7 +36,7 @@ pub(crate) async fn refuse(
     write_idle: Duration,
 ) -> bool {
     record.ended(refusal.outcome(), Some(Cow::Borrowed(refusal.code())));
-    record.tokens(None, None);
+    record.tokens(None, record.worked.then_some(0), false);
     let status = refusal.status();
     let body = error_body(manner.dialect, status, refusal.code(), refusal.param(), &refusal.message());
     let rate_fields = Arc::clone(&record.rate_fields);
@@ -70,7 +70,7 @@ pub(crate) async fn stored(
     record.status = Some(answer.status);
     record.bytes_out = answer.body_len() as u64;
     // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
-    record.tokens(None, None);
+    record.tokens(None, None, true);
     let bytes = answer.to_bytes(manner, &record.request_id, &record.rate_fields);
     let sent = client.write_all(&bytes, write_idle).await.is_ok();
     if !sent {

@@ -206,8 +206,10 @@ async fn ask_models(
     replica.models.store(Arc::new(models.unwrap_or_default()));
     gateway.learn_models(pool, replica.id, learned);
     if pool.plan().slots == Slots::Ask {
-        let slots = call.slots().await;
-        pool.with_core(Control::IfEffects, |core, _| core.set_slots(replica.id, slots));
+        // What cannot be read now stays as it was: forgotten slots would let the whole queue go at once.
+        if let Ok(slots) = call.slots().await {
+            pool.with_core(Control::IfEffects, |core, _| core.set_slots(replica.id, slots));
+        }
     }
     Ok(())
 }
@@ -323,18 +325,25 @@ impl Call {
     }
 
     /// Requests that the engine serves at the same time, where it tells: llama-server's `/props`, SGLang's server info.
-    async fn slots(&mut self) -> Option<u32> {
-        let sources = [("/props", "total_slots"), ("/get_server_info", "max_running_requests")];
-        for (path, member) in sources {
-            let Ok((status, body)) = self.send(Method::GET, path, String::new()).await else { return None };
-            if status.is_success()
-                && let Ok(answer) = serde_json::from_slice::<Value>(&body)
-                && let Some(slots) = answer.get(member).and_then(Value::as_u64)
-            {
-                return u32::try_from(slots).ok().filter(|&n| n > 0);
+    async fn slots(&mut self) -> Result<Option<u32>, CallError> {
+        for (path, member) in [("/props", "total_slots"), ("/get_server_info", "max_running_requests")] {
+            let (status, body) = self.send(Method::GET, path, String::new()).await?;
+            if matches!(
+                status,
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+            ) {
+                continue;
+            }
+            if !status.is_success() {
+                return Err(CallError::Status(path, status, hint(status)));
+            }
+            let answer: Value =
+                serde_json::from_slice(&body).map_err(|e| CallError::Http(path.into(), e.to_string()))?;
+            if let Some(slots) = answer.get(member).and_then(Value::as_u64).filter(|&n| n > 0) {
+                return Ok(u32::try_from(slots).ok());
             }
         }
-        None
+        Ok(None)
     }
 
     /// Model names and their context lengths, where the engine tells them. None: it has no such list.

@@ -147,12 +147,11 @@ impl Stream {
             Self::Plain(tcp) => {
                 matches!(tcp.try_read(&mut [0; 1]), Err(e) if e.kind() == io::ErrorKind::WouldBlock)
             }
-            // A session ticket may have come, but no end.
+            // Session tickets are taken in by the session; anything else ends its use: bytes that nobody asked for
+            // would be the answer to the next request.
             Self::Tls(tls) => {
-                let mut byte = [0; 1];
-                let mut peeked = ReadBuf::new(&mut byte);
                 let mut cx = Context::from_waker(Waker::noop());
-                !matches!(tls.get_ref().0.poll_peek(&mut cx, &mut peeked), Poll::Ready(Ok(0) | Err(_)))
+                poll_read(&mut **tls, &mut cx, &mut [0; 1]).is_pending()
             }
         }
     }

@@ -125,6 +125,27 @@ async fn a_27_who_leaves_early_pays_for_what_was_made() {
     }
 }
 
+/// Anthropic's streams begin with counts that say nothing of what is to come.
+#[tokio::test]
+async fn a_27_who_leaves_a_messages_stream_pays_for_what_was_made() {
+    let mut ends = Ends::new().await;
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":1000,"output_tokens":0}}}"#;
+    let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
+    let mut events = vec![format!("event: message_start\ndata: {start}\n\n").into_bytes()];
+    events.extend((0..30).map(|_| format!("event: content_block_delta\ndata: {delta}\n\n").into_bytes()));
+    ends.up.answer_with([open_stream(&events), vec![Step::Hang]].concat());
+    let mut client = ends.bench.client().await;
+    let body = br#"{"model":"m1","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"u"}]}"#;
+    client.send(&post_as("ann", "/v1/messages", body)).await;
+    assert_eq!(client.head().await.status(), 200);
+    for event in &events {
+        assert_eq!(client.event().await, *event);
+    }
+    client.reset();
+    let (line, charged) = ends.line(0).await;
+    assert_estimate(&line, charged, 30);
+}
+
 #[tokio::test]
 async fn a_27_who_leaves_the_queue_pays_nothing() {
     let ends = Ends::new().await;

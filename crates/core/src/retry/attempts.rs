@@ -12,6 +12,9 @@ use smallvec::SmallVec;
 pub enum AttemptFailure {
     /// Connection refused.
     Refused,
+    /// A kept connection broke after the whole request had been sent, and a new one is refused: the process is gone, and
+    /// it may be this request that ended it.
+    Gone,
     /// Any other failure to connect, connect timeout included.
     ConnectFailed,
     /// The connection ended before an answer.
@@ -71,6 +74,8 @@ enum Kind {
     Budgeted(Verdict),
     /// After a complete send: the replica's fault or the request's.
     Doubtful(Failure),
+    /// The process is gone, and the request may be why: retried free of budget, with an eye on it.
+    Gone,
     /// A 429.
     Full,
     /// Never retried.
@@ -133,6 +138,12 @@ impl Attempts {
         match kind {
             Kind::Final(verdict) => (verdict, Next::GiveUp),
             Kind::Free(verdict) => (verdict, next(more)),
+            Kind::Gone => {
+                if let (true, Some(replica)) = (more, self.tried.last()) {
+                    self.blame = Blame::Open { replica: *replica, failure: Failure::Reset, replaying: false };
+                }
+                (Verdict::Refused, next(more))
+            }
             Kind::Budgeted(verdict) => (verdict, next(more && budget.take(now))),
             Kind::Full => {
                 let first = settings.spill_429 && !self.spilled_429;
@@ -178,7 +189,9 @@ impl Attempts {
         let Blame::Open { replaying, .. } = &mut self.blame else { return };
         match (failure, kind) {
             // A replica that died with the replay on board was most likely killed by it.
-            (_, Kind::Doubtful(_)) | (AttemptFailure::ReplicaDied, _) => self.blame = Blame::Suspect,
+            (_, Kind::Doubtful(_) | Kind::Gone) | (AttemptFailure::ReplicaDied, _) => {
+                self.blame = Blame::Suspect;
+            }
             (AttemptFailure::Timeout, _) => {}
             (_, Kind::Final(_)) => {}
             _ => *replaying = false,
@@ -199,6 +212,7 @@ impl Kind {
     fn of(failure: AttemptFailure, settings: &RetrySettings) -> Self {
         match failure {
             AttemptFailure::Refused => Self::Free(Verdict::Refused),
+            AttemptFailure::Gone => Self::Gone,
             AttemptFailure::ConnectFailed => Self::Free(Verdict::ConnectFailed),
             AttemptFailure::ReplicaDied => Self::Free(Verdict::Neutral),
             AttemptFailure::Timeout => Self::Final(Verdict::SilentTimeout),

@@ -40,7 +40,9 @@ const CUT: End = End::Failed(AttemptFailure::Reset { sent_whole: true }, None);
 /// What waiting came to.
 pub(super) enum Held {
     /// A kept connection ended before any answer byte.
-    Stale,
+    Stale {
+        sent_whole: bool,
+    },
     End(End),
 }
 
@@ -72,7 +74,7 @@ pub(super) async fn await_answer(
     let mut opened = loop {
         match read(client, lease, out.deadline, &mut upstream, &mut raw).await {
             Ok(Ok(0) | Err(_)) if raw.is_empty() && upstream.reused && interim == 0 && soon(asked) => {
-                return Held::Stale;
+                return Held::Stale { sent_whole };
             }
             Ok(Ok(0) | Err(_)) => return Held::End(End::Failed(cut, None)),
             Ok(Ok(_)) => {}

@@ -33,6 +33,10 @@ pub(super) async fn connect(
             return Poll::Ready(result.map_err(|e| End::Failed(connect_failure(&e), None)));
         }
         match interrupted(client, lease, out.deadline, cx) {
+            // It never had this request: nothing is to be learned from its death.
+            Some(Interrupt::ReplicaDied) => {
+                Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
+            }
             Some(interrupt) => Poll::Ready(Err(interrupt.into())),
             None if clock::now() >= limit => {
                 Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))

@@ -20,6 +20,7 @@ fn run(failures: &[F], settings: &RetrySettings) -> (Attempts, Vec<(Verdict, Nex
 fn each_kind_of_first_failure_has_its_verdict_and_its_next_step() {
     let rows = [
         (F::Refused, Verdict::Refused, Retry),
+        (F::Gone, Verdict::Refused, Retry),
         (F::ConnectFailed, Verdict::ConnectFailed, Retry),
         (F::ReplicaDied, Verdict::Neutral, Retry),
         (F::Timeout, Verdict::SilentTimeout, GiveUp),
@@ -114,7 +115,7 @@ fn a_doubtful_failure_is_booked_when_the_replay_has_spoken() {
     let first = Some((ReplicaId(0), Verdict::Failure(Failure::Reset)));
     // Failures, whether one more attempt was begun, its end, the booking, whether the request is the suspect.
     type Row<'a> = (&'a [F], bool, End, Option<Booking>, bool);
-    let rows: [Row<'_>; 16] = [
+    let rows: [Row<'_>; 19] = [
         (&[crash], true, Answered, first, false),
         (&[crash, F::Status(503)], true, Answered, first, false),
         (&[crash, F::Refused], true, Answered, first, false),
@@ -124,6 +125,9 @@ fn a_doubtful_failure_is_booked_when_the_replay_has_spoken() {
         (&[crash, F::ReplicaDied], false, Ended, None, true),
         (&[crash, F::Status(503), crash], false, Ended, None, true),
         (&[crash, F::Status(429), F::Status(504)], false, Ended, None, true),
+        (&[F::Gone], true, Answered, first, false),
+        (&[F::Gone, F::Gone], false, Ended, None, true),
+        (&[F::Gone, F::Status(503), crash], false, Ended, None, true),
         (&[crash], false, Ended, first, false),
         (&[crash], true, Ended, None, false),
         (&[crash, F::Timeout], false, Ended, None, false),
