@@ -1,6 +1,8 @@
 //! Relaying an answer whose first byte is on its way: bytes pass as they come, read into the thread's scratch buffer
 //! and written from there, so that a stream that waits holds no buffer at all.
 
+mod estimate;
+
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -16,11 +18,7 @@ use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
 use crate::record::Record;
-use crate::resolve::generates;
 use crate::usage::Outcome;
-
-/// For answers whose engine counts nothing: bytes of an answer per generated token, roughly.
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// Time limits of one relay.
 #[derive(Debug, Clone, Copy)]
@@ -356,14 +354,7 @@ impl Relay<'_> {
         let answer = &exchange.answer;
         self.record.finished(answer.finish_reason());
         self.record.events = answer.observer().map(|o| o.events());
-        let generated = match answer.observer() {
-            Some(observer) => Some(observer.content_events()),
-            None if exchange.status >= 400 => None,
-            None if generates(exchange.endpoint) => Some(self.record.bytes_out / BYTES_PER_TOKEN),
-            // An embedding and the like uses its prompt; a tokenizer nothing.
-            None if reaches_the_engine(exchange.endpoint) || !whole => Some(0),
-            None => None,
-        };
+        let generated = estimate::generated(exchange, self.record.bytes_out, whole);
         let whole = answer.observer().map_or(whole, |o| o.ended());
         self.record.tokens(answer.usage(), generated, whole);
     }
