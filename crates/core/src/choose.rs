@@ -70,6 +70,13 @@ impl View<'_> {
         let Some(least) = survey.least_loaded() else {
             return self.without_candidates(&survey, request, scope);
         };
+        if request.only.is_some() {
+            // Nothing was chosen: no pin is followed, made or moved, and nobody's turn is taken.
+            return Ok(Choice {
+                reason: Reason::Pinned,
+                ..Choice::by_load(ReplicaId::from_index(least.index))
+            });
+        }
         match self.settings.affinity.mode {
             AffinityMode::Pins => Ok(affinity::by_pins(self, now, request, scope, least)),
             AffinityMode::Consistent => Ok(affinity::by_rendezvous(self, request, scope, least)),
@@ -83,7 +90,7 @@ impl View<'_> {
     }
 
     fn serves(&self, index: usize, request: &PickRequest<'_>) -> bool {
-        self.board[index].serves(&self.replicas[index], request.model)
+        request.may_go_to(index) && self.board[index].serves(&self.replicas[index], request.model)
     }
 
     /// Whether waiting can help: some replica could ever take the request.

@@ -100,6 +100,7 @@ fn pin_words(choice: &Choice) -> &'static str {
         (Reason::AffinitySession | Reason::AffinityPrefix, true) => {
             "the owner is not usable, the next one is"
         }
+        (Reason::Pinned, _) => "bound to the only replica that can serve it",
         (Reason::Rebind, _) => "not usable, moves to the least loaded",
         (_, true) => "not usable, spilled to the least loaded",
         (_, false) => "none to follow",

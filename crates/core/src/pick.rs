@@ -16,6 +16,15 @@ pub struct PickRequest<'a> {
     pub prefix: Option<u64>,
     /// Replicas this request has already failed on.
     pub tried: &'a [ReplicaId],
+    /// The only replica that can serve it, whatever its load: what it needs is nowhere else. `None`: any.
+    pub only: Option<ReplicaId>,
+}
+
+impl PickRequest<'_> {
+    /// Not bound to another replica.
+    pub(crate) fn may_go_to(&self, index: usize) -> bool {
+        self.only.is_none_or(|only| only.index() == index)
+    }
 }
 
 /// Why a replica was chosen.
@@ -33,6 +42,8 @@ pub enum Reason {
     LastResort,
     /// Next in turn.
     RoundRobin,
+    /// The only one that can serve the request ([`PickRequest::only`]).
+    Pinned,
 }
 
 impl Reason {
@@ -46,6 +57,7 @@ impl Reason {
             Self::Rebind => "rebind",
             Self::LastResort => "last_resort",
             Self::RoundRobin => "round_robin",
+            Self::Pinned => "pinned",
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::choose::{Choice, Scope, View};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
 use crate::health::Step;
-use crate::ids::{ReplicaId, Serves, Weight};
+use crate::ids::{ModelId, ReplicaId, Serves, Weight};
 use crate::lease::{Hold, Lease, OnAnswer};
 use crate::load::REQUEST;
 use crate::pick::{NoReplica, PickRequest, Picked, Reason};
@@ -148,6 +148,15 @@ impl Pool {
     /// [`NoReplica::AllTried`] where no replica has room.
     pub fn pick_with_room(&mut self, now: Time, request: &PickRequest<'_>) -> Result<Picked, NoReplica> {
         self.pick_within(now, request, Scope::WithRoom)
+    }
+
+    /// The one replica that serves `model` (`None`: any model), in service or not; `None` where there are several.
+    #[must_use]
+    pub fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
+        let serves = |(row, replica): &(&Row, &Replica)| row.serves(replica, model);
+        let mut serving = self.board.iter().zip(&self.replicas).enumerate().filter(|(_, both)| serves(both));
+        let (index, _) = serving.next()?;
+        serving.next().is_none().then(|| ReplicaId::from_index(index))
     }
 
     /// What `pick` would do and why, reserving nothing.

@@ -1,6 +1,7 @@
 //! Requests that wait for a slot.
 //!
-//! Only where slots are known. Requests that can go to the same replicas (same model, same replicas tried) wait in one
+//! Only where slots are known. Requests that can go to the same replicas (same model, same replicas tried, bound
+//! to the same one if to any) wait in one
 //! [`Line`](line::Line); a place that comes free goes to the best head of the lines that can use it: the higher
 //! priority class first; inside a class retries first, in order of arrival (they have waited before); then the key
 //! that has been served least ([`fairness`]); inside a key in order of arrival.

@@ -151,6 +151,15 @@ impl Answer {
         }
     }
 
+    /// Of the answers of `/v1/responses`: the id of the response.
+    pub(crate) fn response_id(&self) -> Option<&str> {
+        match self.seen() {
+            Seen::Stream(observer) => observer.response_id(),
+            Seen::Whole(scan) => scan.response_id(),
+            Seen::Nothing => None,
+        }
+    }
+
     pub(crate) fn error_type(&self) -> Option<&str> {
         match self.seen() {
             Seen::Whole(scan) => scan.error_type(),

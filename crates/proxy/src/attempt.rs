@@ -208,6 +208,10 @@ async fn reserve(
         // A replica that was full is given up only for one with room.
         return route.pool.pick_with_room(&request).map_err(|none| Refusal::NoReplica(none).into());
     }
+    if out.endpoint.is_stored_response() {
+        // It takes no slot: a cancel would wait for the very response that it is to end.
+        return route.pool.pick(&request).map_err(|none| Refusal::NoReplica(none).into());
+    }
     let waiting = Waiting {
         key: out.key.map_or(KeyIndex(0), |key| key.index),
         route: route.index,
@@ -261,7 +265,8 @@ fn begin_answer(out: &Outgoing<'_, '_>, attempts: &mut Attempts, lease: &LeaseGu
 
 /// Whether a good answer of this endpoint is the engine's work.
 pub(crate) fn reaches_the_engine(endpoint: Endpoint) -> bool {
-    !matches!(endpoint, Endpoint::Tokenize | Endpoint::Detokenize | Endpoint::CountTokens)
+    !endpoint.is_stored_response()
+        && !matches!(endpoint, Endpoint::Tokenize | Endpoint::Detokenize | Endpoint::CountTokens)
 }
 
 /// One attempt at the replica of `lease`. A credential that it refuses is replaced by another: no attempt of its own,

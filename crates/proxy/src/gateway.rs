@@ -17,7 +17,8 @@ use crate::keys::{Key, Keys};
 use crate::plan::{Plan, RoutePlan, RoutesPlan};
 use crate::pool::{Control, Pool, WakeEpoch};
 use crate::refusal::Refusal;
-use crate::resolve::resolve;
+use crate::resolve::{Sources, resolve};
+use crate::responses::Responses;
 use crate::route::{Route, Routes};
 use crate::server::{self, Running};
 use crate::usage::UsageSink;
@@ -29,6 +30,7 @@ pub struct Gateway {
     pub(crate) routes: ArcSwap<Routes>,
     pub(crate) sink: Arc<dyn UsageSink>,
     pub(crate) keys: Keys,
+    pub(crate) responses: Responses,
     pub(crate) counters: Counters,
     /// The longest time limit of any route: until its route is known, a request has that long.
     pub(crate) longest_total: Duration,
@@ -142,6 +144,7 @@ impl Gateway {
             routes: ArcSwap::from_pointee(Routes::new(routes, None)),
             sink,
             keys,
+            responses: Responses::default(),
             counters: Counters::default(),
             longest_total,
             draining: AtomicBool::new(false),
@@ -215,7 +218,7 @@ impl Gateway {
         body: &[u8],
         key: Option<&Key>,
     ) -> Result<Explained, Refusal> {
-        let (endpoint, _) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
+        let (endpoint, path) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
         let codings = Codings::of(&headers)?;
@@ -224,7 +227,13 @@ impl Gateway {
             false => coding::decode_now(&codings, body, self.plan.listen.max_body)?,
         };
         let body = if codings.is_empty() { body } else { &decoded };
-        let resolved = resolve(&self.routes.load(), endpoint, &headers, body, key, None)?;
+        let routes = self.routes.load();
+        let resolved = if endpoint.is_stored_response() {
+            self.responses.resolve(&routes, &path, key)?
+        } else {
+            let sources = Sources { routes: &routes, responses: &self.responses };
+            resolve(sources, endpoint, &headers, body, key, None)?
+        };
         let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
         Ok(Explained {
             route: resolved.route.plan.model.clone(),

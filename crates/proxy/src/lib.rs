@@ -23,6 +23,7 @@ mod request;
 mod request_id;
 mod resolve;
 mod respond;
+mod responses;
 mod route;
 mod scrape;
 mod server;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::{
-    Admission, Effect, Explanation, NoReplica, Origin, PickRequest, Picked, PoolSnapshot, QueueSnapshot,
-    Reason, ReplicaId, ReplicaSpec, Serves, Ticket, Time, Verdict, Waiting,
+    Admission, Effect, Explanation, ModelId, NoReplica, Origin, PickRequest, Picked, PoolSnapshot,
+    QueueSnapshot, Reason, ReplicaId, ReplicaSpec, Serves, Ticket, Time, Verdict, Waiting,
 };
 use tokio::sync::Notify;
 
@@ -160,6 +160,16 @@ impl Pool {
     /// Chooses and reserves only where nothing has to wait.
     pub(crate) fn pick_with_room(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
         self.with_core(Control::IfEffects, |core, now| self.reserved(core.pick_with_room(now, request)?))
+    }
+
+    /// Chooses and reserves without a slot: for requests that no engine works on.
+    pub(crate) fn pick(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
+        self.with_core(Control::IfEffects, |core, now| self.reserved(core.pick(now, request)?))
+    }
+
+    /// The one replica that serves `model`, where there is one.
+    pub(crate) fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
+        self.lock().only_replica(model)
     }
 
     /// To be called under the core's lock: an abort that comes after the pick raises the epoch after this read.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sluicegate_core::{Micros, Price, Reason, Spent, Time};
 use sluicegate_wire::{Endpoint, Usage};
 
+use crate::attempt::Exchange;
 use crate::clock;
 use crate::gateway::Gateway;
 use crate::keys::{Key, KeyHold};
@@ -143,6 +144,17 @@ impl Record {
         self.finish_reason = reason.map(Into::into);
     }
 
+    /// Remembers where the response lives that this answer makes, as far as it has said so.
+    pub(crate) fn note_response(&self, exchange: &Exchange) {
+        if exchange.endpoint == Endpoint::Responses
+            && exchange.status < 300
+            && let Some(id) = exchange.answer.response_id()
+            && let (Some(route), Some(replica)) = (&self.route, &self.replica)
+        {
+            self.gateway.responses.made(id, self.key.as_deref(), route, replica);
+        }
+    }
+
     /// The key's limits have let the request pass.
     pub(crate) fn reserved(&mut self, hold: KeyHold) {
         self.hold = Some(hold);
@@ -157,6 +169,9 @@ impl Record {
     /// nothing was used. `whole`: the answer came to its end; the counts that stand at the beginning of one that broke
     /// off say less than what was seen of it. The key's reservation is settled with it.
     pub(crate) fn tokens(&mut self, reported: Option<Usage>, generated: Option<u64>, whole: bool) {
+        // The tokens of a stored response were counted when it was made.
+        let counts = !self.endpoint.is_some_and(Endpoint::is_stored_response);
+        let (reported, generated) = (reported.filter(|_| counts), generated.filter(|_| counts));
         let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
         let seen = generated.unwrap_or(0);
         (self.usage, self.source) = match (reported.map(plausible), generated) {

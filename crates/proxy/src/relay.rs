@@ -118,6 +118,8 @@ impl Relay<'_> {
     fn begin(&mut self) -> Vec<u8> {
         let exchange = &mut self.shown.exchange;
         self.record.status = Some(exchange.status);
+        // A stream's first event names the response: it may be asked for, or cancelled, while it is being made.
+        self.record.note_response(exchange);
         self.record.bytes_out += exchange.first_len as u64;
         if exchange.first_content {
             self.record.first_content(self.last_byte);
@@ -351,6 +353,7 @@ impl Relay<'_> {
     fn count(&mut self, whole: bool) {
         self.counted = true;
         let exchange = &self.shown.exchange;
+        self.record.note_response(exchange);
         let answer = &exchange.answer;
         self.record.finished(answer.finish_reason());
         self.record.events = answer.observer().map(|o| o.events());

@@ -19,7 +19,7 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::relay;
 use crate::request_id;
-use crate::resolve::{dialect_of, resolve};
+use crate::resolve::{Sources, dialect_of, resolve};
 use crate::respond;
 use crate::usage::Outcome;
 
@@ -116,7 +116,6 @@ async fn until_answer(
                 .map(Ready::Local)
                 .map_err(NoAnswer::Refused);
         }
-        Endpoint::ResponseById | Endpoint::ResponseCancel => return refused(Refusal::UnknownResponse),
         _ => {}
     }
     let request = Received { head: &head, path: &path, endpoint, body };
@@ -145,8 +144,12 @@ async fn answer(
         false => coding::decode(&codings, body, gateway.plan.listen.max_body).await?,
     };
     let key = record.key.clone();
-    let resolved =
-        resolve(&gateway.routes.load(), endpoint, &head.headers, &body, key.as_deref(), Some(record))?;
+    let resolved = if endpoint.is_stored_response() {
+        gateway.responses.resolve(&gateway.routes.load(), path, key.as_deref())?
+    } else {
+        let sources = Sources { routes: &gateway.routes.load(), responses: &gateway.responses };
+        resolve(sources, endpoint, &head.headers, &body, key.as_deref(), Some(record))?
+    };
     record.route = Some(Arc::clone(&resolved.route));
     if let Some(left) = resolved.route.suspects(&body) {
         return refused(Refusal::SuspectedPoison { left });

@@ -13,6 +13,7 @@ use crate::keys::Key;
 use crate::plan::SessionSource;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::responses::Responses;
 use crate::route::{Route, Routes};
 
 /// Output tokens that are reserved for a request that states no maximum.
@@ -39,9 +40,33 @@ pub(crate) struct Resolved {
     pub(crate) ask: Ask,
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
+    /// The only replica that knows the response that it is about or follows on.
+    pub(crate) only: Option<ReplicaId>,
+}
+
+/// What a request is looked up in.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) routes: &'a Routes,
+    pub(crate) responses: &'a Responses,
 }
 
 impl Resolved {
+    /// A request about a stored response of `route` at `replica`: it has no prompt and generates nothing.
+    pub(crate) fn stored(route: Arc<Route>, replica: ReplicaId) -> Self {
+        Self {
+            upstream_model: Arc::clone(&route.plan.model),
+            edits: Edits::none(),
+            hide_usage: false,
+            tokens: 0,
+            ask: Ask::default(),
+            session: None,
+            prefix: None,
+            only: Some(replica),
+            route,
+        }
+    }
+
     pub(crate) fn pick_request<'a>(&self, tried: &'a [ReplicaId]) -> PickRequest<'a> {
         PickRequest {
             model: self.route.model,
@@ -49,13 +74,14 @@ impl Resolved {
             session: self.session,
             prefix: self.prefix,
             tried,
+            only: self.only,
         }
     }
 }
 
 /// Reads the body as far as the gateway has to and looks its route up.
 pub(crate) fn resolve(
-    routes: &Routes,
+    Sources { routes, responses }: Sources<'_>,
     endpoint: Endpoint,
     headers: &[Header<'_>],
     body: &[u8],
@@ -74,6 +100,14 @@ pub(crate) fn resolve(
     let Some(route) = routes.get(&model).filter(allowed) else {
         return Err(unknown_model(routes, &model, key));
     };
+    let only = match &peek.previous_response_id {
+        Some(span) if endpoint == Endpoint::Responses => {
+            let mut id = String::new();
+            unescape(body, span, NAME_READ, &mut id);
+            Some(responses.pin(&id, key, route)?)
+        }
+        _ => None,
+    };
     let salt = route.salt ^ key.map_or(0, |key| key.salt);
     let tokens = route.prompt_tokens(peek.text_bytes, peek.media_parts);
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
@@ -90,6 +124,7 @@ pub(crate) fn resolve(
         ask: ask(route, endpoint, tokens, &peek),
         session: session(routes, route, salt, headers, body, &peek),
         prefix: prefix_key(body, &peek, route.plan.prefix_chars, salt),
+        only,
         route: Arc::clone(route),
     })
 }

@@ -1,6 +1,7 @@
 //! Non-stream answers of any length in bounded memory.
 
 use crate::scan::{Facts, Form, Scan};
+use crate::sse::StreamKind;
 use crate::usage::Usage;
 
 /// Incremental scan of one JSON answer for its top-level `usage`, first `finish_reason` or `stop_reason`, and error
@@ -23,6 +24,12 @@ impl AnswerScan {
         Self { scan: Scan::new(Form::Answer), facts: Facts::default() }
     }
 
+    /// Ahead of the first byte of an answer of this kind: of Responses the `id` is read as well.
+    pub fn of(kind: StreamKind) -> Self {
+        let form = if kind == StreamKind::Responses { Form::Response } else { Form::Answer };
+        Self { scan: Scan::new(form), facts: Facts::default() }
+    }
+
     /// The next bytes of the body, in any split.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.scan.feed(bytes, &mut self.facts);
@@ -37,6 +44,11 @@ impl AnswerScan {
     pub fn finish_reason(&self) -> Option<&str> {
         let facts = &self.facts;
         facts.finish.as_deref().or(facts.stop_reason.as_deref()).or(facts.status.as_deref())
+    }
+
+    /// The response's `id`, of printable ASCII and shorter than 64 bytes; only where it was made with [`Self::of`].
+    pub fn response_id(&self) -> Option<&str> {
+        self.facts.id.as_deref()
     }
 
     /// `error.type`, or the top-level `type` of an `"object":"error"` (older vLLM). At most 64 bytes, printable ASCII.

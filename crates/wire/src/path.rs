@@ -102,6 +102,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it is about one response that was made before: its request names no model.
+    pub fn is_stored_response(self) -> bool {
+        matches!(self, Self::ResponseById | Self::ResponseCancel)
+    }
+
     /// The methods served, as `Allow` lists them. HEAD is not served: no client of these APIs sends it.
     fn allow(self) -> &'static str {
         match self {
@@ -155,6 +160,13 @@ pub fn model_id(path: &str) -> Option<Cow<'_, str>> {
     let path = path.split('?').next().unwrap_or_default();
     let id = path.strip_prefix("/v1/models/").filter(|id| !id.is_empty())?;
     normal::decode(id)
+}
+
+/// The response id of a normalised `/v1/responses/{id}` or `/v1/responses/{id}/cancel`.
+pub fn response_id(path: &str) -> Option<&str> {
+    let path = path.split('?').next().unwrap_or_default();
+    let id = path.strip_prefix("/v1/responses/")?;
+    Some(id.strip_suffix("/cancel").unwrap_or(id))
 }
 
 fn allowed(method: &str, found: Endpoint) -> Result<Endpoint, PathError> {

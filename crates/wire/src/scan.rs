@@ -22,6 +22,8 @@ const DEPTH: usize = 4;
 pub(crate) enum Form {
     /// A whole answer: top-level members and the first choice count.
     Answer,
+    /// The same of `/v1/responses`: its `id` counts as well.
+    Response,
     /// The data of one event: also what `response`, `message` and `delta` wrap.
     Event,
 }
@@ -213,7 +215,7 @@ impl Scan {
             Field::Payload => facts.payload |= !raw.is_empty(),
             Field::Delta => facts.delta_text |= !raw.is_empty(),
             Field::Error => facts.error |= !raw.is_empty(),
-            Field::Finish if self.form == Form::Answer && self.choices > 1 => {}
+            Field::Finish if self.form != Form::Event && self.choices > 1 => {}
             field if field.is_word() => {
                 if closed.is_none() {
                     self.token.push(raw);

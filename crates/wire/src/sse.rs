@@ -53,8 +53,8 @@ pub struct Pass {
     pub first_content: bool,
 }
 
-/// Reads along a stream of events fed in any split. Between events it holds no heap, save the error or an unusual
-/// finish reason once there was one.
+/// Reads along a stream of events fed in any split. Between events it holds no heap, save the error, an unusual
+/// finish reason or a response's id once there was one.
 #[derive(Debug)]
 pub struct Observer {
     complete: u64,
@@ -63,6 +63,7 @@ pub struct Observer {
     counts: Option<Counts>,
     finish: Option<Word>,
     error: Option<Box<StreamError>>,
+    response_id: Option<Box<str>>,
     /// The event in progress.
     open: Option<Box<Event>>,
     kind: StreamKind,
@@ -92,6 +93,7 @@ impl Observer {
             counts: None,
             finish: None,
             error: None,
+            response_id: None,
             open: None,
             kind,
             hide_usage: hide_usage && matches!(kind, StreamKind::Chat | StreamKind::Completions),
@@ -174,6 +176,11 @@ impl Observer {
     /// The first error told in the stream.
     pub fn error(&self) -> Option<&StreamError> {
         self.error.as_deref()
+    }
+
+    /// Responses: the `id` of the first event that holds a response, printable ASCII and shorter than 64 bytes.
+    pub fn response_id(&self) -> Option<&str> {
+        self.response_id.as_deref()
     }
 
     /// The kind's own end was seen: `[DONE]`, `message_stop`, `response.completed`, `.incomplete` or `.failed`.
@@ -259,6 +266,9 @@ impl Observer {
             EventKind::Untold if !name.is_empty() => EventKind::of(name),
             kind => kind,
         };
+        if self.kind == StreamKind::Responses && self.response_id.is_none() {
+            self.response_id.clone_from(&facts.id);
+        }
         self.content_events += u64::from(meaning::content(self.kind, kind, facts));
         self.ended |= meaning::ends(self.kind, kind);
         if let Some(counts) = &facts.counts {

@@ -33,6 +33,7 @@ mod poison;
 mod queue_races;
 mod queue_turns;
 mod rate_fields;
+mod responses;
 mod retries;
 mod scrapes;
 mod slots_learned;

@@ -39,6 +39,7 @@ pub(crate) struct Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exclusion {
     OtherModel,
+    NotTheOnly,
     Tried,
     Starting,
     Ejected,
@@ -103,6 +104,9 @@ pub(crate) fn exclusion(
     survey: &Survey,
 ) -> Option<Exclusion> {
     let row = &view.board[index];
+    if !request.may_go_to(index) {
+        return Some(Exclusion::NotTheOnly);
+    }
     if !view.serves(index, request) {
         return Some(Exclusion::OtherModel);
     }
@@ -126,6 +130,7 @@ impl Exclusion {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::OtherModel => "does not serve the model",
+            Self::NotTheOnly => "not the one that the request is bound to",
             Self::Tried => "already failed this request",
             Self::Starting => "STARTING",
             Self::Ejected => "EJECTED",

@@ -1,6 +1,7 @@
 //! Requests that can go to the same replicas.
 
 use crate::ids::{KeyIndex, ModelId, ReplicaId};
+use crate::pick::PickRequest;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,6 +17,8 @@ pub(crate) type Tried = SmallVec<[ReplicaId; 4]>;
 pub(crate) struct Line {
     pub(crate) model: Option<ModelId>,
     pub(crate) tried: Tried,
+    /// The only replica that they can go to.
+    pub(crate) only: Option<ReplicaId>,
     /// Of each key (in each class) that waits here one, and of the retries all.
     pub(super) heads: BTreeSet<Rank>,
 }
@@ -34,8 +37,8 @@ pub(crate) struct Rank {
 }
 
 impl Line {
-    pub(super) fn new(model: Option<ModelId>, tried: Tried) -> Self {
-        Self { model, tried, heads: BTreeSet::new() }
+    pub(super) fn new(request: &PickRequest<'_>, tried: Tried) -> Self {
+        Self { model: request.model, tried, only: request.only, heads: BTreeSet::new() }
     }
 
     /// Who is first here. A line without anybody is removed, so there is always one.

@@ -257,12 +257,14 @@ impl Queue {
     /// The line of requests that can go where this one can.
     fn line_for(&mut self, request: &PickRequest<'_>) -> LineId {
         let tried = tried(request.tried);
-        let alike = |(_, line): &(&LineId, &Line)| line.model == request.model && line.tried == tried;
+        let alike = |(_, line): &(&LineId, &Line)| {
+            line.model == request.model && line.only == request.only && line.tried == tried
+        };
         if let Some((id, _)) = self.lines.iter().find(alike) {
             return *id;
         }
         let id = LineId(self.next_serial());
-        self.lines.insert(id, Line::new(request.model, tried));
+        self.lines.insert(id, Line::new(request, tried));
         id
     }
 
@@ -320,6 +322,7 @@ impl Waiter {
 impl Line {
     /// What its requests have in common.
     pub(crate) fn request(&self, weight: Weight) -> PickRequest<'_> {
-        PickRequest { model: self.model, weight, session: None, prefix: None, tried: &self.tried }
+        let Self { model, only, tried, .. } = self;
+        PickRequest { model: *model, weight, session: None, prefix: None, tried, only: *only }
     }
 }

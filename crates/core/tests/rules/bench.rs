@@ -27,7 +27,7 @@ pub(crate) fn healthy(running: u32, waiting: u32) -> Scrape {
 }
 
 pub(crate) fn request() -> PickRequest<'static> {
-    PickRequest { model: None, weight: Weight(1000), session: None, prefix: None, tried: &[] }
+    PickRequest { model: None, weight: Weight(1000), session: None, prefix: None, tried: &[], only: None }
 }
 
 pub(crate) fn session(hash: u64) -> PickRequest<'static> {

@@ -9,6 +9,7 @@ mod health;
 mod health_limits;
 mod limits;
 mod limits_kept;
+mod only;
 mod pick;
 mod pins;
 mod queue;

@@ -22,7 +22,7 @@ impl Waiter {
     fn asked(&self) -> Asked<'_> {
         let Self { model, weight, session, prefix, .. } = *self;
         Asked {
-            request: PickRequest { model, weight, session, prefix, tried: &self.tried },
+            request: PickRequest { model, weight, session, prefix, tried: &self.tried, only: None },
             needs_slot: true,
         }
     }
@@ -85,7 +85,8 @@ impl World {
             .collect();
         let prefix = self.random.flip().then(|| self.random.below(3));
         let (model, weight) = (self.random.model(), self.random.weight());
-        let request = PickRequest { model, weight, session: self.random.session(), prefix, tried: &tried };
+        let request =
+            PickRequest { model, weight, session: self.random.session(), prefix, tried: &tried, only: None };
         let waiting = Waiting {
             key: KeyIndex(self.random.below(4) as u32),
             route: RouteIndex(self.random.below(3) as u32),
@@ -121,7 +122,7 @@ impl World {
         request: PickRequest<'_>,
         waiting: Waiting,
     ) {
-        let PickRequest { model, weight, session, prefix, tried } = request;
+        let PickRequest { model, weight, session, prefix, tried, .. } = request;
         match admission {
             Admission::Queued(ticket) => {
                 assert!(!full, "one too many");

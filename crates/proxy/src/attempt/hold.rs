@@ -155,7 +155,7 @@ fn watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) 
     } else if event_stream {
         Watcher::Stream(Observer::new(out.endpoint.stream_kind(), out.resolved.hide_usage))
     } else {
-        Watcher::Whole(Box::new(AnswerScan::new()))
+        Watcher::Whole(Box::new(AnswerScan::of(out.endpoint.stream_kind())))
     }
 }
 
@@ -164,7 +164,7 @@ fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_,
     let reader = if event_stream {
         Reader::Stream(Observer::new(out.endpoint.stream_kind(), false))
     } else {
-        Reader::Whole(Box::new(AnswerScan::new()))
+        Reader::Whole(Box::new(AnswerScan::of(out.endpoint.stream_kind())))
     };
     let coding = Codings::of(&head.headers).ok().and_then(|codings| codings.only());
     let copy = coding.and_then(|coding| DecodedCopy::new(coding, reader));

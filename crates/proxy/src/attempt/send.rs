@@ -108,6 +108,7 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, credential: Option<
         prefixed = format!("{}{}", url.prefix, out.path);
         &prefixed
     };
+    let expects_body = out.head.method == "POST";
     let mut head = Vec::with_capacity(512);
     // Whatever coding the body came in has been taken off.
     write_upstream_head(
@@ -117,7 +118,7 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, credential: Option<
             authority: &url.authority,
             path,
             extra: &extra,
-            content_length: Some(out.resolved.edits.len(out.body.len())),
+            content_length: Some(out.resolved.edits.len(out.body.len())).filter(|n| *n > 0 || expects_body),
         },
     );
     head.extend_from_slice(b"\r\n");

@@ -139,6 +139,7 @@ mod tests {
             session: None,
             prefix: None,
             tried: &[],
+            only: None,
         };
         let limits = QueueLimits { max_length: 10, max_wait: Duration::from_secs(60) };
         pool.admit(

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
 use super::AnswerScan;
+use crate::sse::StreamKind;
 use crate::usage::Usage;
 
 fn scan(answer: &str, part: usize) -> AnswerScan {
@@ -132,6 +133,30 @@ fn a_26_usage_is_found_wherever_it_stands_in_an_answer_of_any_length() {
             let scan = scan(&answer, 16 << 10);
             assert_eq!((scan.usage(), scan.finish_reason()), (usage(7, None, 9, None), Some("stop")));
             assert!(size_of_val(&scan) <= 768, "{}", size_of_val(&scan));
+        }
+    }
+}
+
+#[test]
+fn the_id_of_a_response_is_its_own_whole_one_and_of_no_other_kind() {
+    let long = "r".repeat(64);
+    let rows = [
+        (StreamKind::Responses, r#"{"id":"resp_1-a.b","object":"response"}"#, Some("resp_1-a.b")),
+        (StreamKind::Responses, r#"{"output":[{"id":"msg_1"}],"id":"resp_1"}"#, Some("resp_1")),
+        (StreamKind::Responses, r#"{"output":[{"id":"msg_1"}]}"#, None),
+        (StreamKind::Responses, r#"{"id":""}"#, None),
+        (StreamKind::Responses, r#"{"id":7}"#, None),
+        (StreamKind::Responses, r#"{"id":"a b"}"#, None),
+        (StreamKind::Responses, &format!(r#"{{"id":"{}"}}"#, &long[1..]), Some(&long[1..])),
+        (StreamKind::Responses, &format!(r#"{{"id":"{long}"}}"#), None),
+        (StreamKind::Chat, r#"{"id":"chatcmpl-1"}"#, None),
+        (StreamKind::Other, r#"{"id":"x"}"#, None),
+    ];
+    for (kind, answer, id) in rows {
+        for part in [1, 7, 1000] {
+            let mut scan = AnswerScan::of(kind);
+            answer.as_bytes().chunks(part).for_each(|bytes| scan.feed(bytes));
+            assert_eq!(scan.response_id(), id, "{kind:?} {answer} {part}");
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::{Endpoint, PathError, endpoint, model_id};
+use super::{Endpoint, PathError, endpoint, model_id, response_id};
 use crate::{Dialect, Shape, StreamKind};
 
 fn found(method: &str, target: &str) -> Option<(Endpoint, String)> {
@@ -204,5 +204,17 @@ fn each_endpoint_has_its_shape_and_dialect() {
             (shape, dialect, kind),
             "{found:?}"
         );
+    }
+}
+
+#[test]
+fn a_stored_responses_id_is_taken_from_its_path() {
+    for (path, id) in [
+        ("/v1/responses/resp_1", Some("resp_1")),
+        ("/v1/responses/resp_1?stream=true&x=/cancel", Some("resp_1")),
+        ("/v1/responses/resp_1/cancel", Some("resp_1")),
+        ("/v1/responses", None),
+    ] {
+        assert_eq!(response_id(path), id, "{path}");
     }
 }

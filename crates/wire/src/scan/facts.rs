@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::places::Field;
-use super::token::printable;
+use super::token::{WORD, printable};
 use crate::number::whole;
 use crate::usage::Counts;
 
@@ -92,6 +92,8 @@ pub(crate) struct Facts {
     /// `type`, where it is no event's.
     pub(crate) top_type: Option<Box<str>>,
     pub(crate) error_type: Option<Box<str>>,
+    /// `id` of a response, where it is one that can be asked for by.
+    pub(crate) id: Option<Box<str>>,
     /// A code in words.
     pub(crate) error_code: Option<Box<str>>,
     /// A code like an HTTP status, 400 to 599.
@@ -122,6 +124,7 @@ impl Facts {
                     _ => None,
                 };
             }
+            Field::Id => self.id = response_id(word),
             Field::Object => self.object_error = word == b"error",
             Field::BlockType => self.tool_block = word.ends_with(b"tool_use"),
             Field::ErrorType => self.error_type = Some(printable(word).into()),
@@ -150,6 +153,12 @@ impl Facts {
 
 fn status_code(number: &[u8]) -> Option<u16> {
     whole(number).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code))
+}
+
+/// One that may have been cut is none: another response may begin with it.
+fn response_id(word: &[u8]) -> Option<Box<str>> {
+    let plain = word.len() < WORD && word.iter().all(u8::is_ascii_graphic);
+    str::from_utf8(word).ok().filter(|id| plain && !id.is_empty()).map(Into::into)
 }
 
 fn known(word: &[u8]) -> Word {

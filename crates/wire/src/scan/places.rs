@@ -51,6 +51,8 @@ pub(super) enum Field {
     Type,
     /// `object` of the event or answer.
     Object,
+    /// `id` of a response.
+    Id,
     TopCode,
     BlockType,
     ErrorType,
@@ -78,10 +80,10 @@ impl Field {
 
     /// Whether a string here is read for what it says.
     pub(super) fn is_word(self) -> bool {
-        use Field::{BlockType, ErrorCode, ErrorType, Finish, Object, Status, StopReason, TopCode, Type};
+        use Field::{BlockType, ErrorCode, ErrorType, Finish, Id, Object, Status, StopReason, TopCode, Type};
         matches!(
             self,
-            BlockType | ErrorCode | ErrorType | Finish | Object | Status | StopReason | TopCode | Type
+            BlockType | ErrorCode | ErrorType | Finish | Id | Object | Status | StopReason | TopCode | Type
         )
     }
 }
@@ -105,6 +107,7 @@ pub(super) fn field_of(form: Form, place: Place, name: &[u8]) -> Field {
             b"usage" => Field::Usage,
             b"status" => Field::Status,
             b"error" => Field::Error,
+            b"id" => Field::Id,
             _ => Field::Nothing,
         },
         Place::Message if name == b"usage" => Field::Usage,
@@ -136,6 +139,7 @@ fn top(form: Form, name: &[u8]) -> Field {
         (b"code", _) => Field::TopCode,
         (b"stop_reason", _) => Field::StopReason,
         (b"status", _) => Field::Status,
+        (b"id", Form::Response) => Field::Id,
         (b"delta", Form::Event) => Field::Delta,
         (b"content_block", Form::Event) => Field::Block,
         (b"message", Form::Event) => Field::Message,

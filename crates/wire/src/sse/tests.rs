@@ -283,3 +283,16 @@ fn a_partial_event_passed_on_is_no_boundary() {
         assert_eq!(observer.at_boundary(), boundary, "{part:?}");
     }
 }
+
+#[test]
+fn the_id_of_a_response_is_that_of_the_first_event_that_holds_one() {
+    let stream = concat!(
+        "event: response.note\ndata: {\"id\":\"e1\",\"type\":\"response.note\"}\n\n",
+        "event: response.created\ndata: {\"response\":{\"output\":[{\"id\":\"msg_1\"}],\"id\":\"resp_1\"}}\n\n",
+        "event: response.completed\ndata: {\"response\":{\"id\":\"resp_2\"}}\n\n",
+    );
+    for (kind, id) in [(StreamKind::Responses, Some("resp_1")), (StreamKind::Chat, None)] {
+        let (observer, passed) = read(kind, false, stream.as_bytes());
+        assert_eq!((observer.response_id(), passed.as_slice()), (id, stream.as_bytes()), "{kind:?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Where stored responses live: a response made by `/v1/responses` is known to the one replica that made it. Used on
+//! the Responses endpoints alone.
+
+mod table;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sluicegate_core::{KeyIndex, ReplicaId};
+use sluicegate_wire::response_id;
+
+use crate::clock;
+use crate::keys::Key;
+use crate::pool::{Pool, Replica};
+use crate::refusal::Refusal;
+use crate::resolve::Resolved;
+use crate::route::{Route, Routes};
+use table::Table;
+
+/// Which replica made which response, for a day, of the 100,000 that were last asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Responses(Mutex<Table<Home>>);
+
+/// Whose response it is, and where.
+#[derive(Debug, Clone)]
+struct Home {
+    key: Option<KeyIndex>,
+    route: Arc<Route>,
+    replica: Arc<Replica>,
+}
+
+impl Responses {
+    /// `replica` made the response for `key`. Ids are the engines' and may be chosen by clients: one that is taken stays
+    /// with the key that had it first.
+    pub(crate) fn made(&self, id: &str, key: Option<&Key>, route: &Arc<Route>, replica: &Arc<Replica>) {
+        let key = key.map(|key| key.index);
+        let now = clock::now();
+        let mut table = self.lock();
+        if table.find(now, id).is_none_or(|home| home.key == key) {
+            table.insert(now, id, Home { key, route: Arc::clone(route), replica: Arc::clone(replica) });
+        }
+    }
+
+    /// The replica that a request of `route` must go to because it follows on the response `id`.
+    ///
+    /// # Errors
+    /// The response is another key's or another pool's, or is not known and may be at several replicas.
+    pub(crate) fn pin(&self, id: &str, key: Option<&Key>, route: &Route) -> Result<ReplicaId, Refusal> {
+        let Some(home) = self.lock().find(clock::now(), id).cloned() else {
+            return only_replica(route).ok_or(Refusal::UnknownResponse);
+        };
+        if home.key != key.map(|key| key.index) {
+            return Err(Refusal::UnknownResponse);
+        }
+        if Arc::ptr_eq(&home.route.pool, &route.pool) {
+            return Ok(home.replica.id);
+        }
+        // The same replica may stand in several pools.
+        let same = |replica: &&Arc<Replica>| replica.url == home.replica.url;
+        route.pool.replicas().iter().find(same).map(|replica| replica.id).ok_or(Refusal::UnknownResponse)
+    }
+
+    /// Where a request for the stored response that `path` names goes.
+    ///
+    /// # Errors
+    /// As with [`Self::pin`].
+    pub(crate) fn resolve(
+        &self,
+        routes: &Routes,
+        path: &str,
+        key: Option<&Key>,
+    ) -> Result<Resolved, Refusal> {
+        let id = response_id(path).unwrap_or_default();
+        let home = self.lock().find(clock::now(), id).cloned();
+        let found = match home {
+            Some(home) => (home.key == key.map(|key| key.index)).then_some((home.route, home.replica.id)),
+            None => only_home(routes, key),
+        };
+        let may_use = |(route, _): &(Arc<Route>, ReplicaId)| key.is_none_or(|k| k.may_use(&route.plan.model));
+        let (route, replica) = found.filter(may_use).ok_or(Refusal::UnknownResponse)?;
+        Ok(Resolved::stored(route, replica))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<Home>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The one replica that serves the route's model.
+fn only_replica(route: &Route) -> Option<ReplicaId> {
+    route.pool.only_replica(route.model)
+}
+
+/// The one replica that serves every route that the key may use.
+fn only_home(routes: &Routes, key: Option<&Key>) -> Option<(Arc<Route>, ReplicaId)> {
+    let allowed = |route: &&Arc<Route>| key.is_none_or(|key| key.may_use(&route.plan.model));
+    let mut homes = routes.each().filter(allowed).map(|route| (route, only_replica(route)));
+    let (first, replica) = homes.next()?;
+    let url = |pool: &Pool, id: Option<ReplicaId>| Some(pool.replica(id?)?.url.clone());
+    let there = url(&first.pool, replica)?;
+    let same = homes.all(|(route, replica)| url(&route.pool, replica).as_ref() == Some(&there));
+    same.then(|| Some((Arc::clone(first), replica?))).flatten()
+}
