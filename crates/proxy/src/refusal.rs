@@ -89,6 +89,9 @@ pub enum Refusal {
     /// The form could not be read, or could be read in two ways.
     #[error("{0}")]
     BadForm(FormError),
+    /// `stream` is given, and is no boolean.
+    #[error("`stream` must be true or false")]
+    OddStream,
     /// `model` is missing, blank or not a string.
     #[error("`model` {0}")]
     BadModel(&'static str),
@@ -162,7 +165,11 @@ impl Refusal {
             Self::Limit(LimitRefusal::TooLarge { .. }) => 400,
             Self::QueueTimeout { .. } => 503,
             Self::SuspectedPoison { .. } => 422,
-            Self::BadBody(_) | Self::BadForm(_) | Self::BadModel(_) | Self::BadCoding { .. } => 400,
+            Self::OddStream
+            | Self::BadBody(_)
+            | Self::BadForm(_)
+            | Self::BadModel(_)
+            | Self::BadCoding { .. } => 400,
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable | Self::NoMemory => 503,
             Self::Upstream(_) => 502,
             Self::UpstreamStatus { status, .. } => *status,
@@ -197,6 +204,7 @@ impl Refusal {
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout { .. } => "queue_timeout",
             Self::SuspectedPoison { .. } => "suspected_poison",
+            Self::OddStream => "invalid_stream",
             Self::BadModel(_) => "invalid_model",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownResponse => "response_not_found",
@@ -211,6 +219,7 @@ impl Refusal {
     pub fn param(&self) -> Option<&str> {
         match self {
             Self::BadModel(_) | Self::UnknownModel { .. } => Some("model"),
+            Self::OddStream => Some("stream"),
             Self::BadBody(PeekError::Doubled { name, .. }) => Some(name),
             Self::BadForm(FormError::Doubled { name, .. }) => Some(name),
             _ => None,

@@ -96,6 +96,11 @@ pub(crate) fn resolve(
         record.stream = peek.stream;
         record.prompt(peek.text_bytes, peek.media_parts);
     }
+    if peek.odd_stream {
+        // What is read here must be what the engine does: a stream that is taken for none is neither asked for its
+        // usage nor counted.
+        return Err(Refusal::OddStream);
+    }
     let allowed = |route: &&Arc<Route>| key.is_none_or(|key| key.may_use(&route.plan.model));
     let Some(route) = routes.get(&model).filter(allowed) else {
         return Err(unknown_model(routes, &model, key));

@@ -54,10 +54,12 @@ pub struct Peek {
     pub model: Option<Value>,
     /// `stream` is the literal `true`.
     pub stream: bool,
+    /// `stream` is neither true, false nor null: an engine that is lax about it may take it for true.
+    pub odd_stream: bool,
     /// The value of `stream_options`.
     pub stream_options: Option<StreamOptions>,
-    /// `max_completion_tokens` (Responses: `max_output_tokens`) wins over `max_tokens` where both are given. `None`
-    /// where it is no whole number.
+    /// The larger of `max_completion_tokens` (Responses: `max_output_tokens`) and `max_tokens` where both are given.
+    /// `None` where it is no whole number.
     pub max_tokens: Option<u64>,
     /// Answers asked for.
     pub n: Option<u64>,

@@ -161,3 +161,22 @@ async fn a_04_refusals_speak_the_clients_dialect() {
         &[("model", json!("m9")), ("route", Value::Null), ("outcome", json!("client_error"))],
     );
 }
+
+/// The same kind of fault as A-04 and A-24: an engine that is lax about `stream` would stream what was read as whole.
+#[tokio::test]
+async fn a_24_a_stream_member_that_is_no_boolean_is_refused() {
+    let up = Upstream::start("m1");
+    let bench = Bench::with_replicas(&[&up]).await;
+    let values = ["1", r#""true""#, "[]", "1.0"];
+    for value in values {
+        let body = format!(r#"{{"model":"m1","stream":{value},"messages":[]}}"#);
+        let error = assert_own_error(&bench.ask(&post(CHAT, body.as_bytes())).await, 400);
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&json!("invalid_stream"), &json!("stream")),
+            "{value}"
+        );
+    }
+    assert_eq!(up.counts().requests.get(), 0);
+    bench.assert_idle(values.len()).await;
+}

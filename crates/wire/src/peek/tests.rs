@@ -121,11 +121,12 @@ fn stream_is_the_literal_true_only() {
 }
 
 #[test]
-fn token_limits_are_whole_numbers_and_the_newer_name_wins() {
+fn token_limits_are_whole_numbers_and_the_larger_counts() {
     let cases = [
         (Shape::Chat, r#"{"max_tokens":5}"#, Some(5)),
         (Shape::Chat, r#"{"max_tokens":5,"max_completion_tokens":7}"#, Some(7)),
         (Shape::Chat, r#"{"max_completion_tokens":7,"max_tokens":5}"#, Some(7)),
+        (Shape::Chat, r#"{"max_completion_tokens":1,"max_tokens":5}"#, Some(5)),
         (Shape::Chat, r#"{"max_completion_tokens":null,"max_tokens":5}"#, Some(5)),
         (Shape::Chat, r#"{"max_output_tokens":7}"#, None),
         (Shape::Responses, r#"{"max_output_tokens":7}"#, Some(7)),
@@ -334,4 +335,15 @@ fn the_lists_of_text_parts_are_bounded() {
     let long = format!(r#"{{"type":"text","text":"{}"}},"#, "a".repeat(30_000)).repeat(9);
     let body = format!(r#"{{"messages":[{{"role":"system","content":[{long}"end"]}}]}}"#);
     assert_eq!(chat(&body).system.len(), 2);
+}
+
+#[test]
+fn a_stream_member_that_is_no_boolean_is_odd() {
+    for (value, odd) in
+        [("true", false), ("false", false), ("null", false), ("1", true), (r#""true""#, true), ("[]", true)]
+    {
+        let body = format!(r#"{{"stream": {value}}}"#);
+        let peek = peek(body.as_bytes(), Shape::Chat, &[]).expect("an object");
+        assert_eq!(peek.odd_stream, odd, "{value}");
+    }
 }

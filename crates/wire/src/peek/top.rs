@@ -49,7 +49,8 @@ pub(super) fn read(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<
     peek.has_assistant_turn = turns.assistant;
     peek.text_bytes += turns.text_bytes;
     peek.media_parts = turns.media_parts;
-    peek.max_tokens = max_answer_tokens.or(max_tokens);
+    // Engines differ in which of the two counts: what is reserved must be enough for either.
+    peek.max_tokens = max_answer_tokens.max(max_tokens);
     Ok(peek)
 }
 
@@ -155,7 +156,11 @@ impl Top<'_, '_> {
                     _ => Value::Other { span: self.cursor.skip()? },
                 });
             }
-            Once::Stream => self.peek.stream = self.raw()? == b"true",
+            Once::Stream => {
+                let value = self.raw()?;
+                let (stream, odd) = (value == b"true", !matches!(value, b"true" | b"false" | b"null"));
+                (self.peek.stream, self.peek.odd_stream) = (stream, odd);
+            }
             Once::StreamOptions => self.peek.stream_options = Some(self.stream_options()?),
             Once::MaxTokens => self.max_tokens = whole(self.raw()?),
             Once::MaxAnswerTokens => self.max_answer_tokens = whole(self.raw()?),
@@ -271,6 +276,7 @@ pub(crate) fn empty_peek() -> Peek {
         bom: false,
         model: None,
         stream: false,
+        odd_stream: false,
         stream_options: None,
         max_tokens: None,
         n: None,
