@@ -25,7 +25,7 @@ async fn a_24_a_body_that_asks_for_no_stream_is_left_alone() {
     assert_eq!(answer.status(), 400);
     assert!(answer.text().contains("tream"), "{}", answer.text());
     assert!(up.received().iter().all(|r| !r.text().contains(r#""stream":true,"#)));
-    bench.assert_idle(7).await;
+    bench.assert_idle(5).await;
 }
 
 /// The usage event exists on two paths only, and a pool can say that it must not be asked for.
