@@ -40,8 +40,6 @@ pub enum Reason {
     Rebind,
     /// Nothing is LIVE or PROBING: a random EJECTED one.
     LastResort,
-    /// Next in turn.
-    RoundRobin,
     /// The only one that can serve the request ([`PickRequest::only`]).
     Pinned,
 }
@@ -56,7 +54,6 @@ impl Reason {
             Self::Load => "load",
             Self::Rebind => "rebind",
             Self::LastResort => "last_resort",
-            Self::RoundRobin => "round_robin",
             Self::Pinned => "pinned",
         }
     }

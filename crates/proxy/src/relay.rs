@@ -187,6 +187,7 @@ impl Relay<'_> {
         }
         self.record.bytes_out += piece.len() as u64;
         self.shown.exchange.reusable &= !piece.surplus;
+        self.count_early();
         let whole =
             piece.done && self.shown.exchange.answer.is_whole(self.shown.exchange.endpoint.stream_kind());
         if whole {
@@ -344,14 +345,16 @@ impl Relay<'_> {
     /// A stream's own end is known: its key is free before the client, which may not wait for the end of the framing,
     /// can ask again. The replica's verdict waits for that end.
     fn count_early(&mut self) {
-        if !self.counted && self.shown.exchange.answer.observer().is_some_and(|o| o.ended()) {
+        if self.shown.exchange.answer.observer().is_some_and(|o| o.ended()) {
             self.count(true);
         }
     }
 
     /// Writes down what was generated and settles the key with it: the engine's own counts, else an estimate.
     fn count(&mut self, whole: bool) {
-        self.counted = true;
+        if std::mem::replace(&mut self.counted, true) {
+            return;
+        }
         let exchange = &self.shown.exchange;
         self.record.note_response(exchange);
         let answer = &exchange.answer;

@@ -1,9 +1,11 @@
 //! A-58: the next request of a key finds the limits as the one before has left them; and budgets in money.
 
 use serde_json::json;
-use sluicegate_testkit::answers::{answer, chat_answer, error_answer, polite};
+use sluicegate_testkit::answers::{
+    DONE, LAST_CHUNK, answer, chat_answer, error_answer, finish_event, open_stream, polite, text_event,
+};
 use sluicegate_testkit::requests::{chat, post_as};
-use sluicegate_testkit::{Bench, Config, End, Upstream, send, until};
+use sluicegate_testkit::{Bench, Config, End, Gate, Step, Upstream, send, until};
 
 use crate::checks::{assert_line, assert_own_error};
 use crate::key_limits::{ask_as, assert_key_limit, is};
@@ -63,6 +65,32 @@ async fn a_58_back_to_back_requests_never_meet_their_own_limit() {
         }
     }
     bench.assert_idle(sent).await;
+}
+
+/// Clients stop reading at the stream's own end; engines write the end of the framing after it.
+#[tokio::test]
+async fn a_58_a_key_is_free_at_the_streams_own_end() {
+    let up = Upstream::start("m1");
+    let config = Config::new(&[&up]).key("ann").key_set("max_concurrent", 1);
+    let bench = Bench::live(&config, 1).await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    up.on_request(move |request| match request {
+        r if is(r, "held") => {
+            let events = [text_event("a"), finish_event("stop"), DONE.to_vec()];
+            [open_stream(&events), vec![Step::Wait(held.clone()), send(LAST_CHUNK)]].concat()
+        }
+        r => polite(r),
+    });
+    let mut client = bench.client().await;
+    client.send(&ask_as("ann", "held", r#","stream":true"#)).await;
+    client.head().await;
+    while !client.event().await.starts_with(b"data: [DONE]") {}
+    let next = bench.ask(&ask_as("ann", "good", "")).await;
+    assert_eq!(next.status(), 200, "{}", next.text());
+    gate.open();
+    assert_eq!(client.rest().await.1, End::Whole);
+    bench.assert_idle(2).await;
 }
 
 #[tokio::test]
