@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sluicegate_testkit::answers::{
-    DONE, LAST_CHUNK, answer, chat_answer, error_answer, finish_event, open_stream, polite, text_event,
+    DONE, LAST_CHUNK, answer, chat_answer, chunk, error_answer, open_stream, polite, text_event,
 };
 use sluicegate_testkit::requests::{chat, post_as};
 use sluicegate_testkit::{Bench, Config, End, Gate, Step, Upstream, send, until};
@@ -73,19 +73,24 @@ async fn a_58_a_key_is_free_at_the_streams_own_end() {
     let up = Upstream::start("m1");
     let config = Config::new(&[&up]).key("ann").key_set("max_concurrent", 1);
     let bench = Bench::live(&config, 1).await;
-    let gate = Gate::new();
-    let held = gate.clone();
+    let (seen, gate) = (Gate::new(), Gate::new());
+    let gates = (seen.clone(), gate.clone());
     up.on_request(move |request| match request {
         r if is(r, "held") => {
-            let events = [text_event("a"), finish_event("stop"), DONE.to_vec()];
-            [open_stream(&events), vec![Step::Wait(held.clone()), send(LAST_CHUNK)]].concat()
+            let mut script = open_stream(&[text_event("a")]);
+            // A read of its own: not what was held back with the head.
+            script.extend([Step::Wait(gates.0.clone()), send(chunk(DONE))]);
+            script.extend([Step::Wait(gates.1.clone()), send(LAST_CHUNK)]);
+            script
         }
         r => polite(r),
     });
     let mut client = bench.client().await;
     client.send(&ask_as("ann", "held", r#","stream":true"#)).await;
     client.head().await;
-    while !client.event().await.starts_with(b"data: [DONE]") {}
+    client.event().await;
+    seen.open();
+    assert_eq!(client.event().await, DONE);
     let next = bench.ask(&ask_as("ann", "good", "")).await;
     assert_eq!(next.status(), 200, "{}", next.text());
     gate.open();
