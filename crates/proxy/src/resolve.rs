@@ -22,6 +22,8 @@ const OUTPUT_TOKENS: u64 = 1024;
 const HINT_MODELS: usize = 10;
 /// Bytes of a model name that are read: longer than the name of any route, so what is cut off is unknown anyway.
 const NAME_READ: usize = 4096;
+/// Bytes of a session key in a body that are read.
+const SESSION_READ: usize = 1024;
 /// Longest unknown model name that is repeated to the client.
 const NAME_SHOWN: usize = 100;
 
@@ -158,7 +160,7 @@ fn read(endpoint: Endpoint, headers: &[Header<'_>], body: &[u8], names: &[&str])
             "multipart bodies are taken as one multipart/form-data on /v1/audio/* and /v1/images/*: send JSON",
         ));
     }
-    peek_form(kind, body).map_err(Refusal::BadForm)
+    peek_form(kind, body, names).map_err(Refusal::BadForm)
 }
 
 fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
@@ -232,8 +234,14 @@ fn session(
             let wanted = routes.session_members().iter().position(|n| n == name)?;
             let (_, span) = peek.session.iter().find(|(i, _)| *i == wanted)?;
             let mut text = String::new();
-            unescape(body, span, 1024, &mut text);
-            session_key(text.as_bytes(), salt).map(Session::Explicit)
+            let value = if peek.form {
+                let value = body.get(span.clone()).unwrap_or_default();
+                value.get(..SESSION_READ).unwrap_or(value)
+            } else {
+                unescape(body, span, SESSION_READ, &mut text);
+                text.as_bytes()
+            };
+            session_key(value, salt).map(Session::Explicit)
         }
         SessionSource::Conversation => {
             let hash = conversation_key(body, peek, route.plan.prefix_chars, salt)?;

@@ -46,7 +46,7 @@ impl AnswerScan {
         facts.finish.as_deref().or(facts.stop_reason.as_deref()).or(facts.status.as_deref())
     }
 
-    /// The response's `id`, of printable ASCII and shorter than 64 bytes; only where it was made with [`Self::of`].
+    /// The response's `id`, of printable ASCII, at most [`MAX_RESPONSE_ID`](crate::MAX_RESPONSE_ID) bytes as written; only where it was made with [`Self::of`].
     pub fn response_id(&self) -> Option<&str> {
         self.facts.id.as_deref()
     }

@@ -2,18 +2,26 @@
 
 use crate::{Edits, FormError, Peek, Value, peek_form};
 
+const SESSION_NAMES: &[&str] = &["user", "x"];
+
 /// The first line of the data is the `Content-Type`, the rest the body. A form that is read has one model, and three
 /// readers that split it in other ways find the same one.
 pub fn multipart(data: &[u8]) {
     let line = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (content_type, body) = (&data[..line], data.get(line + 1..).unwrap_or_default());
-    let peek = match peek_form(content_type, body) {
+    let peek = match peek_form(content_type, body, SESSION_NAMES) {
         Ok(peek) => peek,
         Err(FormError::Syntax { at, .. } | FormError::Doubled { at, .. }) => {
             return assert!(at <= body.len());
         }
         Err(FormError::ContentType(_)) => return,
     };
+    for (index, span) in &peek.session {
+        assert!(
+            *index < SESSION_NAMES.len() && body.get(span.clone()).is_some(),
+            "a session key outside the body"
+        );
+    }
     let model = model(&peek, body);
     let Some(boundary) = boundary(content_type) else { return };
     for line_ends in [&[&b"\r\n"[..]][..], &[&b"\r\n"[..], b"\n", b"\r"]] {
@@ -29,7 +37,8 @@ fn check_splice(content_type: &[u8], body: &[u8], peek: &Peek) {
     let edits = Edits::new(peek, Some("up/stream"), true);
     let sent = edits.slices(body).concat();
     assert_eq!(sent.len(), edits.len(body.len()));
-    let after = peek_form(content_type, &sent).expect("an edited form is read like the one before");
+    let after =
+        peek_form(content_type, &sent, SESSION_NAMES).expect("an edited form is read like the one before");
     assert_eq!(model(&after, &sent), peek.model.as_ref().map(|_| &b"up/stream"[..]));
     assert_eq!(
         (after.stream, after.text_bytes, after.media_parts),

@@ -32,6 +32,7 @@ pub use affinity::*;
 pub use answer::*;
 pub use multipart::*;
 pub use peek::*;
+pub use scan::MAX_RESPONSE_ID;
 pub use splice::*;
 pub use sse::*;
 pub use text::*;

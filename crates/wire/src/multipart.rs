@@ -4,9 +4,10 @@
 //! The replica splits the same bytes with a parser of its own, and the model it finds must be the one that was routed.
 //! So what two parsers could split in two ways is refused: a boundary behind a lone CR or LF, a boundary line that
 //! goes on, text ahead of the first one, folded or doubled fields, names with escapes, a `model` that is given twice
-//! or coded.
+//! or coded; and, as in JSON, a session key that is given twice.
 
 use memchr::memmem;
+use smallvec::SmallVec;
 
 use crate::peek::{Peek, Span, Value, empty_peek};
 
@@ -50,12 +51,12 @@ pub fn is_form(content_type: &[u8]) -> bool {
     media_type(content_type).eq_ignore_ascii_case(b"multipart/form-data")
 }
 
-/// Reads a form like a JSON body is read: the parts `model` and `stream`, the length of `prompt`, and how many files
-/// there are. `content_type` is the request's, whole.
+/// Reads a form like a JSON body is read: the parts `model` and `stream`, the length of `prompt`, how many files there
+/// are, and of the parts called as in `session_names` those that are text. `content_type` is the request's, whole.
 ///
 /// The model's value is [`Value::Plain`]: the part's content as it stands. `stream` is what form readers take for
 /// true (`true`, `1`, `yes`, `on`, `t`, `y` in any case).
-pub fn peek_form(content_type: &[u8], body: &[u8]) -> Result<Peek, FormError> {
+pub fn peek_form(content_type: &[u8], body: &[u8], session_names: &[&str]) -> Result<Peek, FormError> {
     let delimiter = delimiter(content_type)?;
     let finder = memmem::Finder::new(&delimiter);
     let mut form = Form::default();
@@ -69,6 +70,7 @@ pub fn peek_form(content_type: &[u8], body: &[u8]) -> Result<Peek, FormError> {
         let head = line_end(rest).map(|len| at + len).ok_or(syntax("a boundary line that goes on", at))?;
         let (part, content) = fields::read(body, head)?;
         let end = content_end(&finder, body, content)?;
+        form.take_session(body, &part, content..end, session_names)?;
         form.take(body, &part, content..end)?;
         at = end + 2 + delimiter.len();
     }
@@ -82,6 +84,9 @@ struct Form {
     stream: Option<bool>,
     prompt_bytes: u64,
     files: u32,
+    /// Indexes of the session names met so far, whatever the values.
+    sessions: SmallVec<[usize; 8]>,
+    session: Vec<(usize, Span)>,
 }
 
 impl Form {
@@ -110,12 +115,35 @@ impl Form {
         }
     }
 
+    /// A file, or what is coded, is no session's name, as a number in JSON is none.
+    fn take_session(
+        &mut self,
+        body: &[u8],
+        part: &fields::Part<'_>,
+        content: Span,
+        names: &[&str],
+    ) -> Result<(), FormError> {
+        let Some(index) = names.iter().position(|wanted| wanted.as_bytes() == part.name) else {
+            return Ok(());
+        };
+        if self.sessions.contains(&index) {
+            return Err(syntax("a session key that is given twice", content.start));
+        }
+        self.sessions.push(index);
+        let value = body.get(content.clone()).unwrap_or_default();
+        if part.is_plain && !part.is_file && !value.trim_ascii().is_empty() {
+            self.session.push((index, content));
+        }
+        Ok(())
+    }
+
     fn into_peek(self) -> Peek {
         Peek {
             model: self.model.map(|span| Value::Plain { span }),
             stream: self.stream.unwrap_or(false),
             text_bytes: self.prompt_bytes,
             media_parts: self.files,
+            session: self.session,
             form: true,
             ..empty_peek()
         }

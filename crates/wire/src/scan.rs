@@ -1,18 +1,19 @@
 //! An incremental reader of the engines' JSON answers and events: any split, any length, a fixed amount of memory.
 //!
 //! Nothing is kept of a value that is not one of [`places`]; values that are passed over are passed over 64 bytes at a
-//! step. It reads as long as it understands, and reads nothing more once it does not. Names and words written with
-//! escapes are recognised up to 64 bytes as written.
+//! step. It reads as long as it understands, and reads nothing more once it does not. Names and words are read up to 64
+//! bytes as written, ids of responses up to 256.
 
 mod facts;
 mod places;
 mod token;
 
 pub(crate) use facts::{Choices, EventKind, Facts, Word};
+pub use token::MAX_RESPONSE_ID;
 
 use crate::bits::{InContainer, InString};
 use places::{Field, Place, field_of};
-use token::Token;
+use token::{Token, WORD};
 
 /// Deepest nesting of what is read: event, response, usage, details; or event, choices, choice, delta.
 const DEPTH: usize = 4;
@@ -193,13 +194,13 @@ impl Scan {
 
     fn name(&mut self, mut reader: InString, rest: &[u8]) -> usize {
         let Some(len) = reader.close(rest) else {
-            self.token.push(rest);
+            self.token.push(rest, WORD);
             self.state = State::Name(reader);
             return rest.len();
         };
         let raw = rest.get(..len - 1).unwrap_or_default();
         let (form, place) = (self.form, self.place());
-        self.field = self.token.finish(raw, reader.escaped, |name| field_of(form, place, name));
+        self.field = self.token.finish(raw, WORD, reader.escaped, |name, _| field_of(form, place, name));
         if rest.get(len) == Some(&b':') {
             self.state = State::Value;
             return len + 1;
@@ -217,10 +218,11 @@ impl Scan {
             Field::Error => facts.error |= !raw.is_empty(),
             Field::Finish if self.form != Form::Event && self.choices > 1 => {}
             field if field.is_word() => {
+                let most = field.longest();
                 if closed.is_none() {
-                    self.token.push(raw);
+                    self.token.push(raw, most);
                 } else {
-                    self.token.finish(raw, reader.escaped, |word| facts.word(field, word));
+                    self.token.finish(raw, most, reader.escaped, |word, cut| facts.word(field, word, cut));
                 }
             }
             _ => {}
@@ -247,7 +249,7 @@ impl Scan {
         let len = rest.iter().take_while(|byte| in_scalar(**byte)).count();
         let raw = rest.get(..len).unwrap_or_default();
         if len == rest.len() {
-            self.token.push(raw);
+            self.token.push(raw, WORD);
             return len;
         }
         if len == 0 && self.token.is_empty() {
@@ -255,7 +257,7 @@ impl Scan {
             return 0;
         }
         let field = self.field;
-        self.token.finish(raw, false, |number| facts.number(field, number));
+        self.token.finish(raw, WORD, false, |number, _| facts.number(field, number));
         self.behind_value(rest, len)
     }
 

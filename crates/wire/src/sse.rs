@@ -178,7 +178,7 @@ impl Observer {
         self.error.as_deref()
     }
 
-    /// Responses: the `id` of the first event that holds a response, printable ASCII and shorter than 64 bytes.
+    /// Responses: the `id` of the first event that holds a response, printable ASCII, at most [`MAX_RESPONSE_ID`](crate::MAX_RESPONSE_ID) bytes as written.
     pub fn response_id(&self) -> Option<&str> {
         self.response_id.as_deref()
     }

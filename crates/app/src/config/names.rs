@@ -109,7 +109,7 @@ impl Text for SessionSource {
             Some(("auto", "conversation")) => Ok(Self::Conversation),
             _ => Err(Refusal::wrong(
                 format!("\"{text}\" is not a session key source"),
-                "\"header:NAME\", \"body:NAME\" (a top-level member) or \"auto:conversation\"",
+                "\"header:NAME\", \"body:NAME\" (a top-level member, or a text part of a form) or \"auto:conversation\"",
             )),
         }
     }

@@ -190,3 +190,36 @@ async fn a_coded_form_is_decoded_and_a_streamed_transcription_relayed() {
     );
     assert_line(&lines[2], &[("error_type", json!("BadRequestError")), ("outcome", json!("client_error"))]);
 }
+
+#[tokio::test]
+async fn a_forms_session_key_is_the_one_of_a_json_body() {
+    let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1")];
+    let bench = Bench::with_replicas(&[&ups[0], &ups[1], &ups[2]]).await;
+    let session = r#","prompt_cache_key":"s-1""#;
+    assert_eq!(bench.ask(&post(CHAT, &chat("m1", session))).await.status(), 200);
+    let keyed = |head, value| form(&[("name=\"model\"", &b"m1"[..]), (head, value), (FILE, b"RIFF")]);
+    let long = "s-1".repeat(1000);
+    // The part's head, its content, whether the pin is followed.
+    let rows: [(&str, &[u8], bool); 5] = [
+        ("name=\"prompt_cache_key\"", b"s-1", true),
+        ("name=\"prompt_cache_key\"", b"s-2", false),
+        ("name=\"prompt_cache_key\"", b" ", false),
+        ("name=\"prompt_cache_key\"; filename=\"k\"", b"s-1", false),
+        ("name=\"prompt_cache_key\"", long.as_bytes(), false),
+    ];
+    for (head, value, _) in rows {
+        assert_eq!(bench.ask(&post_form(TRANSCRIBE, &keyed(head, value))).await.status(), 200, "{head}");
+    }
+    let lines = bench.assert_idle(6).await;
+    for ((head, _, followed), line) in rows.iter().zip(&lines[1..]) {
+        let affinity = if *followed { json!("session") } else { json!(null) };
+        assert_line(line, &[("affinity", affinity)]);
+        assert!(!followed || line["replica"] == lines[0]["replica"], "{head}");
+    }
+    let twice = form(&[
+        ("name=model", &b"m1"[..]),
+        ("name=prompt_cache_key", b"s-1"),
+        ("name=prompt_cache_key", b"s-2"),
+    ]);
+    assert_own_error(&bench.ask(&post_form(TRANSCRIBE, &twice)).await, 400);
+}

@@ -205,3 +205,38 @@ async fn a_response_whose_replica_is_gone_is_nowhere_else() {
     assert_eq!(bench.ask(&post(RESPONSES, &body(""))).await.status(), 200, "others go on");
     bench.assert_idle(4).await;
 }
+
+#[tokio::test]
+async fn a_response_with_a_long_id_is_found_again_at_its_replica() {
+    for (stream, members) in [(false, ""), (true, r#","stream":true"#)] {
+        let ups = [Upstream::start("m1"), Upstream::start("m1")];
+        let bench = Bench::with_replicas(&[&ups[0], &ups[1]]).await;
+        let id = format!("resp_{}", "x".repeat(195));
+        for up in &ups {
+            let id = id.clone();
+            up.on_request(move |request| {
+                if !(stream && request.text().contains(r#""stream":true"#)) {
+                    return vec![send(json_answer(200, &response(&id)))];
+                }
+                // In reads of its own: the id comes in pieces.
+                let [created, completed] = events(&id);
+                vec![
+                    send(STREAM_HEAD),
+                    send(&created[..90]),
+                    send(&created[90..]),
+                    send(completed),
+                    send(LAST_CHUNK),
+                ]
+            });
+        }
+        assert_eq!(bench.ask(&post(RESPONSES, &body(members))).await.status(), 200);
+        let path = format!("{RESPONSES}/{id}");
+        for request in [get(&path), post(RESPONSES, &following(&id)), post(&format!("{path}/cancel"), b"")] {
+            let answer = bench.ask(&request).await;
+            assert_eq!(answer.status(), 200, "{}", answer.text());
+        }
+        let at: Vec<u64> = ups.iter().map(|up| requests_at(&[up])).collect();
+        assert!(at == [4, 0] || at == [0, 4], "{at:?}");
+        bench.assert_idle(4).await;
+    }
+}

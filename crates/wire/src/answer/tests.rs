@@ -139,7 +139,9 @@ fn a_26_usage_is_found_wherever_it_stands_in_an_answer_of_any_length() {
 
 #[test]
 fn the_id_of_a_response_is_its_own_whole_one_and_of_no_other_kind() {
-    let long = "r".repeat(64);
+    let long = "r".repeat(257);
+    // Of few bytes when decoded: whatever stands behind what is read, it is not whole.
+    let escaped = r"\u0072".repeat(45);
     let rows = [
         (StreamKind::Responses, r#"{"id":"resp_1-a.b","object":"response"}"#, Some("resp_1-a.b")),
         (StreamKind::Responses, r#"{"output":[{"id":"msg_1"}],"id":"resp_1"}"#, Some("resp_1")),
@@ -149,6 +151,8 @@ fn the_id_of_a_response_is_its_own_whole_one_and_of_no_other_kind() {
         (StreamKind::Responses, r#"{"id":"a b"}"#, None),
         (StreamKind::Responses, &format!(r#"{{"id":"{}"}}"#, &long[1..]), Some(&long[1..])),
         (StreamKind::Responses, &format!(r#"{{"id":"{long}"}}"#), None),
+        (StreamKind::Responses, r#"{"id":"\u0072esp_1"}"#, Some("resp_1")),
+        (StreamKind::Responses, &format!(r#"{{"id":"{escaped}"}}"#), None),
         (StreamKind::Chat, r#"{"id":"chatcmpl-1"}"#, None),
         (StreamKind::Other, r#"{"id":"x"}"#, None),
     ];

@@ -17,12 +17,12 @@ fn field(name: &str, value: &str) -> String {
 }
 
 fn model(body: &str) -> Option<&str> {
-    let peek = peek_form(TYPE, body.as_bytes()).unwrap_or_else(|e| panic!("{e}: {body:?}"));
+    let peek = peek_form(TYPE, body.as_bytes(), &[]).unwrap_or_else(|e| panic!("{e}: {body:?}"));
     peek.model.map(|value| &body[value.span().clone()])
 }
 
 fn refusal(body: &str) -> FormError {
-    peek_form(TYPE, body.as_bytes()).expect_err(body)
+    peek_form(TYPE, body.as_bytes(), &[]).expect_err(body)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_transcription_form_as_the_sdk_sends_it() {
             "RIFF\r\n\0--xY\r\n--x\r\n--\n",
         ),
     ]);
-    let peek = peek_form(TYPE, body.as_bytes()).expect("a form");
+    let peek = peek_form(TYPE, body.as_bytes(), &[]).expect("a form");
     assert_eq!(peek.model.map(|m| &body[m.span().clone()]), Some("whisper-1"));
     assert_eq!((peek.stream, peek.text_bytes, peek.media_parts), (true, 10, 1));
 }
@@ -184,14 +184,14 @@ fn the_content_type_has_to_name_one_boundary() {
         ("multipart/form-data; boundary=\"x\\Yz\"", false),
         ("multipart/form-data; boundary=xYz; charset=utf-16", false),
     ] {
-        let read = peek_form(kind.as_bytes(), body.as_bytes());
+        let read = peek_form(kind.as_bytes(), body.as_bytes(), &[]);
         assert_eq!(read.is_ok(), fine, "{kind}");
         assert!(fine || matches!(read, Err(FormError::ContentType(_))), "{kind}");
     }
     let long = "b".repeat(MAX_BOUNDARY);
     for (boundary, fine) in [(long.clone(), true), (long + "b", false)] {
         let kind = format!("multipart/form-data; boundary={boundary}");
-        assert_eq!(peek_form(kind.as_bytes(), body.replace("xYz", &boundary).as_bytes()).is_ok(), fine);
+        assert_eq!(peek_form(kind.as_bytes(), body.replace("xYz", &boundary).as_bytes(), &[]).is_ok(), fine);
     }
     for (kind, form) in [
         ("multipart/form-data", true),
@@ -220,11 +220,44 @@ fn bounds_hold() {
 #[test]
 fn a_renamed_model_changes_its_part_and_nothing_else() {
     let body = field("name=\"model\"", "whisper-1");
-    let peek = peek_form(TYPE, body.as_bytes()).expect("a form");
+    let peek = peek_form(TYPE, body.as_bytes(), &[]).expect("a form");
     let edits = Edits::new(&peek, Some("org/whisper \"large\""), true);
     let sent = edits.slices(body.as_bytes()).concat();
     assert_eq!(sent, body.replace("whisper-1", "org/whisper \"large\"").into_bytes());
     assert_eq!(edits.len(body.len()), sent.len());
+}
+
+#[test]
+fn session_keys_are_text_parts_of_the_wanted_names() {
+    let names = ["a", "b", "model"];
+    // The part's head, its content, and the name that is found with its value.
+    type Row = (&'static str, &'static str, Option<(usize, &'static str)>);
+    let rows: [Row; 9] = [
+        ("name=\"a\"", "s-1", Some((0, "s-1"))),
+        ("name=b\r\nContent-Type: text/plain", " 汉\r\n ", Some((1, " 汉\r\n "))),
+        ("name=model", "m1", Some((2, "m1"))),
+        ("name=A", "s-1", None),
+        ("name=other", "s-1", None),
+        ("name=a", "", None),
+        ("name=a", " \r\n\t", None),
+        ("name=a; filename=f", "s-1", None),
+        ("name=a\r\nContent-Transfer-Encoding: base64", "cy0x", None),
+    ];
+    for (head, content, found) in rows {
+        let body = field(head, content);
+        let peek = peek_form(TYPE, body.as_bytes(), &names).expect("a form");
+        let read: Vec<_> = peek.session.iter().map(|(at, span)| (*at, &body[span.clone()])).collect();
+        assert_eq!(read, found.into_iter().collect::<Vec<_>>(), "{head}");
+    }
+    for second in ["s-2", ""] {
+        let part = "Content-Disposition: form-data; name=b";
+        let twice = form(&[(part, "s-1"), (part, second)]);
+        assert!(matches!(
+            peek_form(TYPE, twice.as_bytes(), &names),
+            Err(FormError::Syntax { what: "a session key that is given twice", .. })
+        ));
+        assert!(peek_form(TYPE, twice.as_bytes(), &["a"]).is_ok(), "nobody asks for it");
+    }
 }
 
 #[test]
@@ -234,7 +267,7 @@ fn every_cut_of_a_form_is_refused() {
         ("Content-Disposition: form-data; name=\"model\"", "m1"),
     ]);
     for cut in 0..body.len() - 2 {
-        assert!(peek_form(TYPE, &body.as_bytes()[..cut]).is_err(), "cut at {cut}");
+        assert!(peek_form(TYPE, &body.as_bytes()[..cut], &[]).is_err(), "cut at {cut}");
     }
 }
 

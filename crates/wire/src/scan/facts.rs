@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::places::Field;
-use super::token::{WORD, printable};
+use super::token::printable;
 use crate::number::whole;
 use crate::usage::Counts;
 
@@ -110,7 +110,8 @@ impl Facts {
         self.counts = Some(self.counting);
     }
 
-    pub(super) fn word(&mut self, field: Field, word: &[u8]) {
+    /// `cut`: there was more of the word than is read.
+    pub(super) fn word(&mut self, field: Field, word: &[u8], cut: bool) {
         match field {
             // One abort among the choices is what matters; else the first reason.
             Field::Finish if self.finish.is_none() || word == b"abort" => self.finish = Some(known(word)),
@@ -124,7 +125,8 @@ impl Facts {
                     _ => None,
                 };
             }
-            Field::Id => self.id = response_id(word),
+            // One that was cut is none: another response may begin with it.
+            Field::Id => self.id = response_id(word).filter(|_| !cut),
             Field::Object => self.object_error = word == b"error",
             Field::BlockType => self.tool_block = word.ends_with(b"tool_use"),
             Field::ErrorType => self.error_type = Some(printable(word).into()),
@@ -155,9 +157,8 @@ fn status_code(number: &[u8]) -> Option<u16> {
     whole(number).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code))
 }
 
-/// One that may have been cut is none: another response may begin with it.
 fn response_id(word: &[u8]) -> Option<Box<str>> {
-    let plain = word.len() < WORD && word.iter().all(u8::is_ascii_graphic);
+    let plain = word.iter().all(u8::is_ascii_graphic);
     str::from_utf8(word).ok().filter(|id| plain && !id.is_empty()).map(Into::into)
 }
 

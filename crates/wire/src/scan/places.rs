@@ -1,6 +1,7 @@
 //! Which members are read, by the object they stand in.
 
 use super::Form;
+use super::token::{MAX_RESPONSE_ID, WORD};
 use crate::usage::Count;
 
 /// An object or array that is read.
@@ -85,6 +86,11 @@ impl Field {
             self,
             BlockType | ErrorCode | ErrorType | Finish | Id | Object | Status | StopReason | TopCode | Type
         )
+    }
+
+    /// Bytes of a string here that are read.
+    pub(super) fn longest(self) -> usize {
+        if self == Field::Id { MAX_RESPONSE_ID } else { WORD }
     }
 }
 

@@ -6,51 +6,60 @@ use crate::text::decode;
 
 /// Longest word that is read, in bytes as written. Longer ones are cut.
 pub(super) const WORD: usize = 64;
+/// Longest id of a response that is read, in bytes as written.
+pub const MAX_RESPONSE_ID: usize = 256;
 
-/// The parts so far. Empty between tokens.
-#[derive(Clone, Debug)]
+/// The parts so far, at most [`MAX_RESPONSE_ID`] bytes. Empty between tokens.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Token {
-    len: u8,
-    bytes: [u8; WORD],
-}
-
-impl Default for Token {
-    fn default() -> Self {
-        Self { len: 0, bytes: [0; WORD] }
-    }
+    bytes: Vec<u8>,
+    cut: bool,
 }
 
 impl Token {
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.bytes.is_empty()
     }
 
-    pub(super) fn push(&mut self, part: &[u8]) {
-        let free = self.bytes.get_mut(usize::from(self.len)..).unwrap_or_default();
-        for (slot, &byte) in free.iter_mut().zip(part) {
-            *slot = byte;
-            self.len += 1;
-        }
+    /// Keeps `part` as far as the token is no longer than `most` with it.
+    pub(super) fn push(&mut self, part: &[u8], most: usize) {
+        let (kept, cut) = head(part, most.saturating_sub(self.bytes.len()));
+        self.bytes.extend_from_slice(kept);
+        self.cut |= cut;
     }
 
-    /// Hands over the token that ends with `last` and forgets it.
-    pub(super) fn finish<T>(&mut self, last: &[u8], escaped: bool, take: impl FnOnce(&[u8]) -> T) -> T {
+    /// Hands over the token that ends with `last`, and whether it was cut, and forgets it.
+    pub(super) fn finish<T>(
+        &mut self,
+        last: &[u8],
+        most: usize,
+        escaped: bool,
+        take: impl FnOnce(&[u8], bool) -> T,
+    ) -> T {
         if self.is_empty() && !escaped {
-            return take(last.get(..WORD).unwrap_or(last));
+            let (kept, cut) = head(last, most);
+            return take(kept, cut);
         }
-        self.push(last);
-        let raw = self.bytes.get(..usize::from(self.len)).unwrap_or_default();
-        self.len = 0;
-        if !escaped {
-            return take(raw);
-        }
-        let mut decoded = String::new();
-        decode(raw, |piece| {
-            decoded.push_str(piece);
-            true
-        });
-        take(decoded.as_bytes())
+        self.push(last, most);
+        let cut = std::mem::take(&mut self.cut);
+        let taken = if escaped {
+            let mut decoded = String::new();
+            decode(&self.bytes, |piece| {
+                decoded.push_str(piece);
+                true
+            });
+            take(decoded.as_bytes(), cut)
+        } else {
+            take(&self.bytes, cut)
+        };
+        self.bytes.clear();
+        taken
     }
+}
+
+/// The first `most` bytes, and whether there are more.
+fn head(bytes: &[u8], most: usize) -> (&[u8], bool) {
+    bytes.get(..most).map_or((bytes, false), |head| (head, head.len() < bytes.len()))
 }
 
 /// The printable ASCII of a word, at most [`WORD`] bytes: it ends up in logs and labels.
