@@ -8,7 +8,7 @@ use std::time::Duration;
 /// first is. Time may step back: then what was suspected stays so for a little longer.
 ///
 /// Fed with [`PoisonList::suspect`] when a request ends with [`Attempts::is_suspect`](crate::Attempts::is_suspect).
-/// The fingerprint is the caller's hash of route and body. Trees and not hash tables: whoever could choose
+/// The fingerprint is the caller's hash of key, endpoint and body; there is a list per route. Trees and not hash tables: whoever could choose
 /// fingerprints could not slow it down.
 #[derive(Clone, Debug)]
 pub struct PoisonList {

@@ -133,10 +133,8 @@ pub(crate) async fn run(
     out.resolved.route.budget().request(clock::now());
     let result = run_attempts(client, &out, record, &mut attempts).await;
     if attempts.is_suspect() {
-        out.resolved.route.suspect(&out.body);
+        out.resolved.route.suspect(out.key.map(|key| key.index), out.endpoint, &out.body);
     }
-    attempts.ended();
-    book_due(&out, &mut attempts);
     result
 }
 
@@ -180,7 +178,6 @@ async fn run_attempts(
         let (verdict, next) = attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
         // A place that the request was sent away from has cost nothing.
         lease.settle(verdict, (failure == AttemptFailure::ReplicaDied).then_some(0));
-        book_due(out, attempts);
         tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
         last = Some((failure, answer.or_else(|| last.and_then(|(_, a)| a))));
@@ -254,7 +251,9 @@ fn begin_answer(out: &Outgoing<'_, '_>, attempts: &mut Attempts, lease: &LeaseGu
     if exchange.status >= 400 || !reaches_the_engine(out.endpoint) {
         return;
     }
-    attempts.answered();
+    if let Some((replica, verdict)) = attempts.answered() {
+        out.resolved.route.pool.book(replica, verdict);
+    }
     lease.answered();
     let replica = lease.replica();
     if exchange.event_stream {
@@ -353,12 +352,6 @@ fn interrupted(
         Some(Interrupt::Deadline)
     } else {
         None
-    }
-}
-
-fn book_due(out: &Outgoing<'_, '_>, attempts: &mut Attempts) {
-    while let Some((replica, verdict)) = attempts.due() {
-        out.resolved.route.pool.book(replica, verdict);
     }
 }
 

@@ -151,7 +151,8 @@ async fn answer(
         resolve(sources, endpoint, &head.headers, &body, key.as_deref(), Some(record))?
     };
     record.route = Some(Arc::clone(&resolved.route));
-    if let Some(left) = resolved.route.suspects(&body) {
+    let index = key.as_deref().map(|key| key.index);
+    if let Some(left) = resolved.route.suspects(index, endpoint, &body) {
         return refused(Refusal::SuspectedPoison { left });
     }
     if let Some(key) = &key {

@@ -1,12 +1,14 @@
 //! Routes as the data plane looks them up: one immutable table, swapped whole.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sluicegate_core::{ModelId, PoisonList, RetryBudget, RouteIndex};
-use xxhash_rust::xxh3::xxh3_64;
+use sluicegate_core::{KeyIndex, ModelId, PoisonList, RetryBudget, RouteIndex};
+use sluicegate_wire::Endpoint;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::clock;
 use crate::plan::{RoutePlan, SessionSource};
@@ -43,6 +45,8 @@ pub(crate) struct Route {
     pub(crate) index: RouteIndex,
     budget: Mutex<RetryBudget>,
     poison: Mutex<PoisonList>,
+    /// Seeds the fingerprints of this process: nobody outside can make two requests look alike.
+    seed: RandomState,
     /// Whether anything is in it: an empty list costs no request a hash of its body.
     poisoned: AtomicBool,
     /// Learned from reported usage, thousandths of a byte.
@@ -111,6 +115,7 @@ impl Route {
             index,
             budget: Mutex::new(RetryBudget::new(&plan.retry)),
             poison: Mutex::new(PoisonList::new(plan.poison_ttl, plan.poison_entries)),
+            seed: RandomState::new(),
             poisoned: AtomicBool::new(false),
             bytes_per_token: AtomicU32::new(BYTES_PER_TOKEN),
             plan,
@@ -123,25 +128,39 @@ impl Route {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long an identical body is still refused, if it is.
-    pub(crate) fn suspects(&self, body: &[u8]) -> Option<Duration> {
+    /// For how long this key's identical request to the same endpoint is still refused, if it is.
+    pub(crate) fn suspects(
+        &self,
+        key: Option<KeyIndex>,
+        endpoint: Endpoint,
+        body: &[u8],
+    ) -> Option<Duration> {
         if !self.poisoned.load(Ordering::Relaxed) {
             return None;
         }
+        // Before the lock: a large body takes a moment.
+        let fingerprint = self.fingerprint(key, endpoint, body);
         let now = clock::now();
         let poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         if poison.len(now) == 0 {
             self.poisoned.store(false, Ordering::Relaxed);
             return None;
         }
-        poison.is_suspect(now, fingerprint(body))
+        poison.is_suspect(now, fingerprint)
     }
 
-    /// Two replicas failed this body alike.
-    pub(crate) fn suspect(&self, body: &[u8]) {
+    /// Two replicas failed this request alike.
+    pub(crate) fn suspect(&self, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) {
+        let fingerprint = self.fingerprint(key, endpoint, body);
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        poison.suspect(clock::now(), fingerprint(body));
+        poison.suspect(clock::now(), fingerprint);
         self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// A suspicion is of one key at one endpoint: whatever a client sends, it has nobody else's requests refused.
+    fn fingerprint(&self, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) -> u64 {
+        let body = xxh3_64_with_seed(body, self.seed.hash_one(0_u8));
+        self.seed.hash_one((key, endpoint, body))
     }
 
     /// Estimated prompt tokens of `text_bytes` bytes of text and `media_parts` images and the like.
@@ -164,8 +183,4 @@ impl Route {
             self.bytes_per_token.store(old - old / 16 + seen / 16, Ordering::Relaxed);
         }
     }
-}
-
-fn fingerprint(body: &[u8]) -> u64 {
-    xxh3_64(body)
 }

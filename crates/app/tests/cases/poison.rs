@@ -4,7 +4,7 @@ use serde_json::json;
 use sluicegate_testkit::answers::{
     LAST_CHUNK, STREAM_HEAD, chat_answer, chunk, error_answer, error_json, event, polite,
 };
-use sluicegate_testkit::requests::{CHAT, chat, post};
+use sluicegate_testkit::requests::{CHAT, chat, post, post_as};
 use sluicegate_testkit::{
     Answer, Bench, Config, Gate, Health, Received, Step, Upstream, patiently, send, until,
 };
@@ -133,6 +133,31 @@ async fn g15_at_most_two_replicas_see_a_poison_request() {
         bench.assert_idle(6).await;
         assert_nobody_blamed(&bench, &all);
     }
+}
+
+/// Nobody can have another key's requests refused, nor those of an endpoint where they do no harm.
+#[tokio::test]
+async fn g15_a_suspicion_is_of_one_key_at_one_endpoint() {
+    const COMPLETIONS: &str = "/v1/completions";
+    let ups = three();
+    let all = [&ups[0], &ups[1], &ups[2]];
+    let bench = Bench::live(&Config::new(&all).key("ann").key("bob"), 3).await;
+    for up in all {
+        up.on_request(|request| match request.head.target() == COMPLETIONS {
+            true => vec![send(error_answer(500, "boom"))],
+            false => polite(request),
+        });
+    }
+    let body = chat("m1", "");
+    assert_eq!(bench.ask(&post_as("ann", COMPLETIONS, &body)).await.status(), 500);
+    assert_refused(&bench.ask(&post_as("ann", COMPLETIONS, &body)).await);
+    assert_eq!(requests_at(&all), 2);
+    assert_eq!(bench.ask(&post_as("ann", CHAT, &body)).await.status(), 200, "another endpoint");
+    assert_eq!(bench.ask(&post_as("bob", COMPLETIONS, &body)).await.status(), 500, "another key");
+    assert_refused(&bench.ask(&post_as("bob", COMPLETIONS, &body)).await);
+    assert_refused(&bench.ask(&post_as("ann", COMPLETIONS, &body)).await);
+    bench.assert_idle(6).await;
+    assert_nobody_blamed(&bench, &all);
 }
 
 /// The real thing: each engine that reads it is gone, with every connection that it had.

@@ -51,7 +51,6 @@ pub type Booking = (ReplicaId, Verdict);
 pub struct Attempts {
     tried: SmallVec<[ReplicaId; 4]>,
     blame: Blame,
-    due: Option<Booking>,
     spilled_429: bool,
 }
 
@@ -60,8 +59,8 @@ pub struct Attempts {
 enum Blame {
     #[default]
     None,
-    /// Open until a replay's verdict. `replaying`: one has begun that may execute the request.
-    Open { replica: ReplicaId, failure: Failure, replaying: bool },
+    /// Open until a replay's verdict; never booked if there is none.
+    Open { replica: ReplicaId, failure: Failure },
     /// Two replicas failed it alike: the request's own.
     Suspect,
 }
@@ -110,18 +109,17 @@ impl Attempts {
     /// An attempt begins.
     pub fn started(&mut self, replica: ReplicaId) {
         self.tried.push(replica);
-        if let Blame::Open { replaying, .. } = &mut self.blame {
-            *replaying = true;
-        }
     }
 
-    /// The attempt failed: the verdict to release its lease with, and whether to go on. Bookings that became due are
-    /// read with [`Attempts::due`].
+    /// The attempt failed: the verdict to release its lease with, and whether to go on.
     ///
-    /// A doubtful failure is `Deferred` only if its replay is allowed; else nobody could give a second opinion and it
-    /// is the replica's own at once. A replay that did not execute the request (refused, not connected, not wholly
-    /// sent, 503, 429) leaves the question to the next attempt. One that ended in a way that proves nothing (a
-    /// timeout, a 4xx) closes it without a booking.
+    /// A doubtful failure (a reset, 500, 502 or 504 after a complete send) is `Deferred`: it may be the replica's fault
+    /// or the request's, and only a replay tells. It is booked when [`Attempts::answered`] says that another replica
+    /// did better, and otherwise never: not where attempts, budget, time or replicas are used up before, and not where
+    /// the replay ends without a verdict (refused, 503, 429, a timeout, a 4xx). Else a client whose requests fail
+    /// everywhere could eject replicas whenever there is no room for replays. Where the settings allow no replay at all
+    /// (one attempt, no budget, a status that is not retried) nobody could ever give a second opinion: there the
+    /// failure is the replica's own at once.
     pub fn failed(
         &mut self,
         now: Time,
@@ -140,7 +138,7 @@ impl Attempts {
             Kind::Free(verdict) => (verdict, next(more)),
             Kind::Gone => {
                 if let (true, Some(replica)) = (more, self.tried.last()) {
-                    self.blame = Blame::Open { replica: *replica, failure: Failure::Reset, replaying: false };
+                    self.blame = Blame::Open { replica: *replica, failure: Failure::Reset };
                 }
                 (Verdict::Refused, next(more))
             }
@@ -151,59 +149,41 @@ impl Attempts {
                 self.spilled_429 = true;
                 (Verdict::Neutral, next(go_on))
             }
+            Kind::Doubtful(failure) if !replayable(failure, settings) => {
+                (Verdict::Failure(failure), Next::GiveUp)
+            }
             Kind::Doubtful(failure) => {
-                self.doubt(failure, more && retried(failure, settings) && budget.take(now))
+                if let Some(replica) = self.tried.last() {
+                    self.blame = Blame::Open { replica: *replica, failure };
+                }
+                (Verdict::Deferred, next(more && budget.take(now)))
             }
         }
     }
 
-    /// The attempt was answered well: a deferred failure of an earlier replica is now the replica's own.
-    pub fn answered(&mut self) {
-        self.settle(|_| true);
-    }
-
-    /// The request ended otherwise: the client left, no replica was left, an answer that proves nothing was relayed.
-    /// A deferred failure is booked if no replay was begun that could have executed the request, and dropped if one
-    /// was: then its verdict is not known.
-    pub fn ended(&mut self) {
-        self.settle(|replaying| !replaying);
-    }
-
-    /// The next booking that is due.
-    pub fn due(&mut self) -> Option<Booking> {
-        self.due.take()
-    }
-
-    fn doubt(&mut self, failure: Failure, replay: bool) -> (Verdict, Next) {
-        match (replay, self.tried.last()) {
-            (true, Some(replica)) => {
-                self.blame = Blame::Open { replica: *replica, failure, replaying: false };
-                (Verdict::Deferred, Next::Retry)
-            }
-            _ => (Verdict::Failure(failure), Next::GiveUp),
+    /// The attempt was answered well: the failure of an earlier replica, if one is open, is now that one's own.
+    #[must_use = "to be booked"]
+    pub fn answered(&mut self) -> Option<Booking> {
+        match std::mem::take(&mut self.blame) {
+            Blame::Open { replica, failure } => Some((replica, Verdict::Failure(failure))),
+            Blame::None | Blame::Suspect => None,
         }
     }
 
     /// What this failure says about an earlier one that is still open.
     fn weigh(&mut self, failure: AttemptFailure, kind: &Kind) {
-        let Blame::Open { replaying, .. } = &mut self.blame else { return };
+        if !matches!(self.blame, Blame::Open { .. }) {
+            return;
+        }
         match (failure, kind) {
             // A replica that died with the replay on board was most likely killed by it.
             (_, Kind::Doubtful(_) | Kind::Gone) | (AttemptFailure::ReplicaDied, _) => {
                 self.blame = Blame::Suspect;
             }
-            (AttemptFailure::Timeout, _) => {}
-            (_, Kind::Final(_)) => {}
-            _ => *replaying = false,
-        }
-    }
-
-    fn settle(&mut self, book: impl FnOnce(bool) -> bool) {
-        if let Blame::Open { replica, failure, replaying } = self.blame {
-            self.blame = Blame::None;
-            if book(replaying) {
-                self.due = Some((replica, Verdict::Failure(failure)));
-            }
+            // It may have been executed, and nobody will know how well.
+            (_, Kind::Final(_)) => self.blame = Blame::None,
+            // The replay did not reach an engine: the next one may.
+            _ => {}
         }
     }
 }
@@ -233,12 +213,14 @@ impl Kind {
     }
 }
 
-/// Whether a doubtful failure is one that the settings let be retried.
-fn retried(failure: Failure, settings: &RetrySettings) -> bool {
-    match failure {
+/// Whether the settings let such a failure be replayed at all.
+fn replayable(failure: Failure, settings: &RetrySettings) -> bool {
+    let budget = settings.budget > 0.0 || settings.budget_per_second > 0;
+    let retried = match failure {
         Failure::Status(status) => settings.on_status.contains(&status),
         Failure::Reset | Failure::ErrorEvent(_) => true,
-    }
+    };
+    settings.attempts > 1 && budget && retried
 }
 
 fn next(go_on: bool) -> Next {

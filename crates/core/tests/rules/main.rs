@@ -15,5 +15,6 @@ mod pins;
 mod queue;
 mod queue_bench;
 mod queue_ends;
+mod second_opinion;
 mod tenancy_cases;
 mod views;

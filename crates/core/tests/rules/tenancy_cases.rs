@@ -31,7 +31,6 @@ fn g15_two_replicas_see_a_poison_request_and_the_identical_next_ones_are_refused
                 break;
             }
         }
-        attempts.ended();
         if attempts.is_suspect() {
             list.suspect(bench.now, poison);
         }
