@@ -75,6 +75,7 @@ class Anthropic:
     def check_body(self, error, case, kind):
         # This dialect has no code: it stands in the usage line alone.
         expect((error.body["type"], error.body["error"]["type"]) == ("error", kind), f"body {error.body}")
+        expect(error.request_id == error.response.headers["x-request-id"], f"request_id {error.request_id}")
         return error.body["error"]["message"]
 
 

@@ -54,7 +54,7 @@ impl Keys {
         if self.open {
             return Ok(None);
         }
-        let given = presented(headers).ok_or(Refusal::NoKey)?;
+        let given = presented(headers)?.ok_or(Refusal::NoKey)?;
         let hash: [u8; 32] = Sha256::digest(given).into();
         match self.by_hash.get(&hash) {
             Some(key) if bool::from(key.plan.hash.ct_eq(&hash)) => Ok(Some(Arc::clone(key))),
@@ -149,16 +149,27 @@ impl Drop for KeyHold {
     }
 }
 
-/// The key as presented: `Authorization: Bearer` (scheme in any case), else `x-api-key`.
-fn presented<'h>(headers: &[Header<'h>]) -> Option<&'h [u8]> {
-    let field =
-        |name: &str| headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.trim_ascii());
-    let bearer = field("authorization").and_then(|value| {
+/// The key as presented: `Authorization: Bearer` (scheme in any case) or `x-api-key`. A head that names two is refused:
+/// whatever was in front of the gateway may have read the other one.
+fn presented<'h>(headers: &[Header<'h>]) -> Result<Option<&'h [u8]>, Refusal> {
+    let bearer = only(headers, "authorization")?.and_then(|value| {
         let (scheme, rest) = value.split_at_checked(6)?;
         let key = rest.trim_ascii_start();
         (scheme.eq_ignore_ascii_case(b"bearer") && key.len() < rest.len() && !key.is_empty()).then_some(key)
     });
-    bearer.or_else(|| field("x-api-key").filter(|key| !key.is_empty()))
+    let plain = only(headers, "x-api-key")?.filter(|key| !key.is_empty());
+    match (bearer, plain) {
+        (Some(one), Some(other)) if one != other => Err(Refusal::TwoKeys),
+        _ => Ok(bearer.or(plain)),
+    }
+}
+
+/// The value of the fields of this name, which must agree.
+fn only<'h>(headers: &[Header<'h>], name: &str) -> Result<Option<&'h [u8]>, Refusal> {
+    let mut values =
+        headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.trim_ascii());
+    let first = values.next();
+    if values.all(|value| Some(value) == first) { Ok(first) } else { Err(Refusal::TwoKeys) }
 }
 
 /// A duration as OpenAI writes it in these fields: `1s`, `6m0s`, `250ms`.
@@ -192,7 +203,7 @@ mod tests {
             ("x-api-key", "", None),
         ] {
             let headers = [Header { name, value: value.as_bytes() }];
-            assert_eq!(presented(&headers), key.map(str::as_bytes), "{name}: {value}");
+            assert_eq!(presented(&headers), Ok(key.map(str::as_bytes)), "{name}: {value}");
         }
     }
 

@@ -65,6 +65,11 @@ pub enum Refusal {
     /// The key is not known.
     #[error("the API key is not known")]
     BadKey,
+    /// More than one key was sent. No 401: each may be good, and another one would mend nothing.
+    #[error(
+        "more than one API key was sent: send one, as `Authorization: Bearer KEY` or as `x-api-key: KEY`"
+    )]
+    TwoKeys,
     /// A limit of the key refuses.
     #[error("{0}")]
     Limit(LimitRefusal),
@@ -165,7 +170,8 @@ impl Refusal {
             Self::Limit(LimitRefusal::TooLarge { .. }) => 400,
             Self::QueueTimeout { .. } => 503,
             Self::SuspectedPoison { .. } => 422,
-            Self::OddStream
+            Self::TwoKeys
+            | Self::OddStream
             | Self::BadBody(_)
             | Self::BadForm(_)
             | Self::BadModel(_)
@@ -199,6 +205,7 @@ impl Refusal {
             Self::BadForm(_) => "invalid_form",
             Self::NoKey => "missing_api_key",
             Self::BadKey => "invalid_api_key",
+            Self::TwoKeys => "two_api_keys",
             Self::Limit(LimitRefusal::Exhausted { .. }) => "key_limit",
             Self::Limit(LimitRefusal::TooLarge { .. }) => "key_limit_too_small",
             Self::QueueFull { .. } => "queue_full",
@@ -275,7 +282,7 @@ impl Refusal {
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Outcome::NoReplica,
             Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
             Self::Timeout => Outcome::TimeoutTotal,
-            Self::NoKey | Self::BadKey => Outcome::RejectedAuth,
+            Self::NoKey | Self::BadKey | Self::TwoKeys => Outcome::RejectedAuth,
             Self::NoMemory => Outcome::RejectedQueue,
             Self::Limit(_) => Outcome::RejectedLimit,
             Self::QueueFull { .. } | Self::QueueTimeout { .. } => Outcome::RejectedQueue,

@@ -155,6 +155,11 @@ fn delimiter(content_type: &[u8]) -> Result<Vec<u8>, FormError> {
     let mut boundary = None;
     for param in params(content_type.get(media_type(content_type).len()..).unwrap_or_default()) {
         let param = param.map_err(FormError::ContentType)?;
+        if param.is_extended("boundary") || param.is_extended("charset") {
+            return Err(FormError::ContentType(
+                "a parameter in pieces or coded (RFC 2231): write boundary=... plainly",
+            ));
+        }
         if param.is("boundary") && boundary.replace(param.value).is_some() {
             return Err(FormError::ContentType("the boundary is given twice"));
         }

@@ -24,9 +24,10 @@ const TOKEN_KINDS: [&str; 4] = ["prompt", "cached", "completion", "reasoning"];
 const NO_KEY: &str = "-";
 /// Every reason to turn a request away, by its code in usage lines. Kept closed here, so that no text from elsewhere
 /// can become a label.
-pub(super) const REJECTIONS: [&str; 7] = [
+pub(super) const REJECTIONS: [&str; 8] = [
     "missing_api_key",
     "invalid_api_key",
+    "two_api_keys",
     "key_limit",
     "key_limit_too_small",
     "queue_full",

@@ -104,6 +104,7 @@ fn every_refusal_that_turns_a_request_away_is_a_reason_of_its_own() {
     let codes = [
         Refusal::NoKey,
         Refusal::BadKey,
+        Refusal::TwoKeys,
         Refusal::Limit(LimitRefusal::Exhausted { limit, retry_after: after }),
         Refusal::Limit(LimitRefusal::TooLarge { limit, most: 1, asked: 2 }),
         Refusal::QueueFull { retry_after: after },

@@ -20,6 +20,7 @@ mod headers;
 mod heads;
 mod health;
 mod hosted;
+mod hosted_fields;
 mod key_limits;
 mod key_turns;
 mod keys;

@@ -114,7 +114,7 @@ fn is_failure(status: u16) -> bool {
 /// Takes a final head off `raw`, if it is whole: what remains is body. Interim heads are dropped.
 fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Result<Option<Opened>, HeadError> {
     loop {
-        let Some(head) = parse_response(raw, false)? else { return Ok(None) };
+        let Some(mut head) = parse_response(raw, false)? else { return Ok(None) };
         let (len, status) = (head.len, head.status);
         if status == 101 {
             return Err(HeadError::Bad("switching protocols was not asked for"));
@@ -124,6 +124,9 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Resul
             raw.drain(..len);
             *interim += 1;
             continue;
+        }
+        if out.resolved.route.pool.plan().hosted {
+            head.withhold_account();
         }
         let event_stream = head.event_stream && status < 300;
         let client_framing = client_framing(&head, event_stream, out);
@@ -233,7 +236,9 @@ async fn store(
     if whole && opened.keep_alive && !spent && opened.framing != ResponseFraming::Close {
         upstream.keep(lease.replica().slot, clock::now());
     }
-    End::Failed(AttemptFailure::Status(opened.status), StoredAnswer::from_answer(opened.head, body, whole))
+    let hosted = out.resolved.route.pool.plan().hosted;
+    let answer = StoredAnswer::from_answer(opened.head, body, whole, hosted);
+    End::Failed(AttemptFailure::Status(opened.status), answer)
 }
 
 /// What has been read of an answer's body before it is shown.

@@ -25,12 +25,14 @@ pub(crate) struct StoredAnswer {
     /// As received, with its codings.
     body: Vec<u8>,
     relayable: bool,
+    /// A provider's: what it says of the gateway's own account is withheld.
+    hosted: bool,
     pub(crate) error_type: Option<Box<str>>,
 }
 
 impl StoredAnswer {
     /// From a whole answer. `head` is the replica's head as received, `whole` false where the body did not fit.
-    pub(super) fn from_answer(head: Vec<u8>, body: Vec<u8>, whole: bool) -> Option<Self> {
+    pub(super) fn from_answer(head: Vec<u8>, body: Vec<u8>, whole: bool, hosted: bool) -> Option<Self> {
         let parsed = parse_response(&head, false).ok()??;
         let (status, retry_after) = (parsed.status, parsed.retry_after);
         let decoded = parsed.content_encoded.then(|| decoded(&parsed.headers, &body));
@@ -45,7 +47,7 @@ impl StoredAnswer {
         scan.feed(text);
         let error_type = scan.error_type().map(Into::into);
         let relayable = json && text.trim_ascii_start().starts_with(b"{");
-        Some(Self { status, retry_after, relayable, error_type, head, body })
+        Some(Self { status, retry_after, relayable, hosted, error_type, head, body })
     }
 
     /// From an error event that came first in a stream: a real answer with its code. `held` is the event as sent.
@@ -59,6 +61,7 @@ impl StoredAnswer {
             head: Vec::new(),
             body,
             relayable: true,
+            hosted: false,
             error_type: Some(error.kind.as_str().into()),
         }
     }
@@ -91,6 +94,9 @@ impl StoredAnswer {
         let head = if self.head.is_empty() { made.as_bytes() } else { &self.head };
         let mut bytes = Vec::with_capacity(head.len() + self.body.len() + 64);
         if let Ok(Some(mut parsed)) = parse_response(head, false) {
+            if self.hosted {
+                parsed.withhold_account();
+            }
             parsed.framing = ResponseFraming::Length(self.body.len() as u64);
             write_client_head(&mut bytes, &parsed, framing, manner.http11, manner.keep_alive, &extra);
         }

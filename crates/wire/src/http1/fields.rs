@@ -16,7 +16,8 @@ pub(super) enum Field {
     RetryAfter,
     /// For one connection only (RFC 9110 section 7.6.1); never crosses the gateway.
     HopByHop,
-    /// The client's own proof of who it is: for the gateway, not for a replica.
+    /// The client's own proof of who it is, or on whose account it asks: for the gateway, not for a replica. Beside
+    /// the gateway's own credential it would have a provider book the request elsewhere, or refuse it.
     Credential,
     /// Who forwarded what for whom: the gateway's to state, not the client's.
     Forwarding,
@@ -33,26 +34,68 @@ pub(super) fn classify(name: &str) -> Field {
         4 if is("host") => Field::Host,
         6 if is("expect") => Field::Expect,
         6 if is("cookie") => Field::Credential,
+        7 if is("api-key") || is("cookie2") => Field::Credential,
         7 if is("trailer") || is("upgrade") => Field::HopByHop,
         9 if is("x-api-key") => Field::Credential,
         9 if is("forwarded") || is("x-real-ip") => Field::Forwarding,
         10 if is("connection") => Field::Connection,
         10 if is("keep-alive") => Field::HopByHop,
+        11 if is("x-client-ip") || is("x-forwarded") => Field::Forwarding,
         11 if is("retry-after") => Field::RetryAfter,
+        12 if is("x-auth-token") => Field::Credential,
         12 if is("content-type") => Field::ContentType,
         13 if is("authorization") => Field::Credential,
+        14 if is("x-goog-api-key") || is("openai-project") => Field::Credential,
+        14 if is("true-client-ip") => Field::Forwarding,
         14 if is("content-length") => Field::ContentLength,
         14 if is("http2-settings") => Field::HopByHop,
         15 if is("accept-encoding") => Field::AcceptEncoding,
+        16 if is("cf-connecting-ip") => Field::Forwarding,
         16 if is("content-encoding") => Field::ContentEncoding,
         16 if is("proxy-connection") => Field::HopByHop,
         17 if is("transfer-encoding") => Field::TransferEncoding,
         18 if is("proxy-authenticate") => Field::HopByHop,
         19 if is("proxy-authorization") => Field::HopByHop,
+        19 if is("openai-organization") || is("x-goog-user-project") => Field::Credential,
+        19 if is("x-cluster-client-ip") => Field::Forwarding,
+        20 if is("x-amz-security-token") => Field::Credential,
+        24 if is("x-original-forwarded-for") => Field::Forwarding,
         25 if is("proxy-authentication-info") => Field::HopByHop,
+        25 if is("ocp-apim-subscription-key") => Field::Credential,
+        // These two say how the body is to be read; the others say who asks, for whom.
+        _ if starts_with(name, "anthropic-") && !is("anthropic-version") && !is("anthropic-beta") => {
+            Field::Credential
+        }
         _ if starts_with(name, "x-forwarded-") => Field::Forwarding,
         _ => Field::Other,
     }
+}
+
+/// Whether a field of a provider's answer is about the account that asked, or about the provider's own servers and
+/// their connections: a client would take the gateway's limits for its own, keep cookies that tie it to others, or
+/// hold this host to what another one promised.
+pub(super) fn is_of_the_account(name: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "alt-svc",
+        "anthropic-organization-id",
+        "nel",
+        "openai-organization",
+        "openai-project",
+        "ratelimit",
+        "report-to",
+        "reporting-endpoints",
+        "server",
+        "set-cookie",
+        "set-cookie2",
+        "strict-transport-security",
+        "via",
+        "www-authenticate",
+        "x-powered-by",
+        "x-served-by",
+    ];
+    const PREFIXES: [&str; 5] = ["anthropic-ratelimit-", "cf-", "ratelimit-", "x-envoy-", "x-ratelimit-"];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+        || PREFIXES.iter().any(|prefix| starts_with(name, prefix))
 }
 
 /// The elements of a comma-separated list, without the white space around them; empty elements are passed over

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::fields::{Field, classify, list};
+use super::fields::{Field, classify, is_of_the_account, list};
 use super::framing::{FramingFields, Stated};
 use super::head_syntax::{check_line_ends, incomplete, refusal, window};
 use super::{HeadError, Headers, MAX_HEADERS};
@@ -47,6 +47,12 @@ impl<'b> ResponseHead<'b> {
     /// The value of the first field called `name`, in any case.
     pub fn header(&self, name: &str) -> Option<&'b [u8]> {
         self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+    }
+
+    /// Takes out what a provider says of the account that asked it, and of its own servers: none of it is about the
+    /// client, whose account, cookies and connection are the gateway's.
+    pub fn withhold_account(&mut self) {
+        self.headers.retain(|header| !is_of_the_account(header.name));
     }
 }
 

@@ -19,10 +19,11 @@ pub struct UpstreamHead<'a> {
 /// Writes the head up to but without the blank line: request line, `Host`, the client's end-to-end fields in order
 /// and multiplicity, `extra`, `Content-Length`.
 ///
-/// Left out of the client's: hop-by-hop fields and those its `Connection` names, credentials (`Authorization`,
-/// `X-Api-Key`, `Cookie`), forwarding fields (`X-Forwarded-*`, `Forwarded`, `X-Real-Ip`, `Via`), `Accept-Encoding`
-/// (usage must stay readable), `Expect` (answered by the gateway), `Content-Encoding` (bodies are sent decoded), and
-/// framing, which is stated anew.
+/// Left out of the client's: hop-by-hop fields and those its `Connection` names, credentials and accounts
+/// (`Authorization`, `X-Api-Key`, `Api-Key`, `X-Goog-Api-Key`, `Cookie`, `OpenAI-Organization`, `OpenAI-Project`, all of
+/// `Anthropic-*` but version and beta, and the like), forwarding fields (`X-Forwarded-*`, `Forwarded`, `X-Real-Ip`,
+/// `Via` and the like), `Accept-Encoding` (usage must stay readable), `Expect` (answered by the gateway),
+/// `Content-Encoding` (bodies are sent decoded), and framing, which is stated anew.
 pub fn write_upstream_head(out: &mut Vec<u8>, client: &RequestHead<'_>, up: &UpstreamHead<'_>) {
     out.extend_from_slice(client.method.as_bytes());
     out.push(b' ');

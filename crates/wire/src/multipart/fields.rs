@@ -36,7 +36,10 @@ pub(super) fn read(body: &[u8], start: usize) -> Result<(Part<'_>, usize), FormE
             is_plain &=
                 params(value.get(memchr::memchr(b';', value).unwrap_or(value.len())..).unwrap_or_default())
                     .all(|param| {
-                        param.is_ok_and(|param| !param.is("charset") || charset_is_utf8(param.value))
+                        param.is_ok_and(|param| {
+                            !param.is_extended("charset")
+                                && (!param.is("charset") || charset_is_utf8(param.value))
+                        })
                     });
         }
         at += line.len() + 2;
@@ -62,13 +65,12 @@ fn name_of(value: &[u8]) -> Result<(&[u8], bool), &'static str> {
             if name.replace(param.value).is_some() {
                 return Err("a part with two names");
             }
-        } else if starts_with(param.name, b"name*") {
-            // RFC 2231: some readers know it, others do not.
+        } else if param.is_extended("name") {
             return Err("a name with escapes");
         } else if holds_a_name(param.value) {
             return Err("a parameter that may be read as a name");
         }
-        is_file |= param.is("filename") || starts_with(param.name, b"filename*");
+        is_file |= param.is("filename") || param.is_extended("filename");
     }
     Ok((name.ok_or("a part without a name")?, is_file))
 }
@@ -121,6 +123,11 @@ pub(super) struct Param<'b> {
 impl Param<'_> {
     pub(super) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Of this name, but in numbered pieces or coded (RFC 2231): some readers know that, others do not.
+    pub(super) fn is_extended(&self, name: &str) -> bool {
+        starts_with(self.name, name.as_bytes()) && self.name.get(name.len()) == Some(&b'*')
     }
 }
 

@@ -159,6 +159,8 @@ fn a_doubled_or_coded_model_is_refused() {
         "Content-Transfer-Encoding: base64",
         "Content-Type: text/plain; charset=utf-16",
         "Content-Type: x; charset",
+        "Content-Type: text/plain; charset*=utf-8''utf-16",
+        "Content-Type: text/plain; charset*0=utf-; charset*1=16",
     ] {
         let head = format!("{one}\r\n{line}");
         assert!(matches!(refusal(&form(&[(&head, "bTE=")])), FormError::Syntax { .. }), "{line}");
@@ -183,6 +185,12 @@ fn the_content_type_has_to_name_one_boundary() {
         ("multipart/form-data; boundary=\"xYz \"", false),
         ("multipart/form-data; boundary=\"x\\Yz\"", false),
         ("multipart/form-data; boundary=xYz; charset=utf-16", false),
+        // RFC 2231: a reader that puts pieces together, or decodes them, finds another boundary.
+        ("multipart/form-data; boundary=xYz; boundary*=utf-8''aBc", false),
+        ("multipart/form-data; boundary=xYz; boundary*0=aBc", false),
+        ("multipart/form-data; Boundary*0=aB; boundary*1=c; boundary=xYz", false),
+        ("multipart/form-data; boundary*0*=a; boundary=xYz", false),
+        ("multipart/form-data; boundary=xYz; charset*=utf-8''utf-16", false),
     ] {
         let read = peek_form(kind.as_bytes(), body.as_bytes(), &[]);
         assert_eq!(read.is_ok(), fine, "{kind}");

@@ -45,6 +45,24 @@ fn a_replica_gets_no_field_that_is_not_for_it() {
         "Authorization: Bearer k",
         "X-API-Key: k",
         "Cookie: c",
+        "Cookie2: c",
+        "Api-Key: k",
+        "X-Goog-Api-Key: k",
+        "X-Goog-User-Project: p",
+        "Ocp-Apim-Subscription-Key: k",
+        "X-Auth-Token: k",
+        "X-Amz-Security-Token: k",
+        "OpenAI-Organization: o",
+        "OpenAI-Project: p",
+        "Anthropic-Organization-Id: o",
+        "Anthropic-Workspace: w",
+        "Anthropic-Dangerous-Direct-Browser-Access: true",
+        "X-Forwarded: x",
+        "X-Client-IP: 1.2.3.4",
+        "X-Cluster-Client-IP: 1.2.3.4",
+        "True-Client-IP: 1.2.3.4",
+        "CF-Connecting-IP: 1.2.3.4",
+        "X-Original-Forwarded-For: 1.2.3.4",
         "X-Forwarded-For: 1.2.3.4",
         "x-forwarded-anything: x",
         "Forwarded: for=x",
@@ -67,6 +85,17 @@ fn a_replica_gets_no_field_that_is_not_for_it() {
                 "{field}"
             );
         }
+    }
+}
+
+/// They say how the body is to be read, not who asks.
+#[test]
+fn a_replica_gets_what_its_dialect_needs() {
+    for field in
+        ["anthropic-version: 2023-06-01", "Anthropic-Beta: a,b", "OpenAI-Beta: x", "X-Stainless-OS: l"]
+    {
+        let client = format!("POST / HTTP/1.1\r\nHost: gw\r\n{field}\r\n\r\n");
+        assert_eq!(upstream(&client, &[], None), ["POST /base/v1/x?y HTTP/1.1", "host: r:1", field]);
     }
 }
 
@@ -123,6 +152,46 @@ fn a_client_gets_the_end_to_end_fields_in_order() {
         "",
     ];
     assert_eq!(lines(out), expected);
+}
+
+#[test]
+fn a_client_is_told_nothing_of_the_gateways_own_account() {
+    let withheld = [
+        "X-RateLimit-Remaining-Requests: 9",
+        "x-ratelimit-limit-tokens: 9",
+        "RateLimit: 9",
+        "RateLimit-Policy: 9",
+        "Anthropic-RateLimit-Tokens-Reset: t",
+        "anthropic-organization-id: o",
+        "OpenAI-Organization: o",
+        "openai-project: p",
+        "Set-Cookie: __cf_bm=x",
+        "Set-Cookie2: x",
+        "Server: cloudflare",
+        "Via: 1.1 google",
+        "X-Powered-By: x",
+        "X-Served-By: x",
+        "CF-RAY: x",
+        "cf-cache-status: DYNAMIC",
+        "X-Envoy-Upstream-Service-Time: 9",
+        "Alt-Svc: h3=\":443\"",
+        "Strict-Transport-Security: max-age=9",
+        "NEL: {}",
+        "Report-To: {}",
+        "Reporting-Endpoints: x",
+        "WWW-Authenticate: Bearer",
+    ];
+    for field in withheld {
+        for field in [field.to_owned(), field.to_ascii_lowercase(), field.to_ascii_uppercase()] {
+            let text = format!("HTTP/1.1 200 OK\r\nOpenAI-Version: v\r\n{field}\r\nRetry-After: 3\r\n\r\n");
+            let mut head = response(&text);
+            head.withhold_account();
+            let mut out = Vec::new();
+            write_client_head(&mut out, &head, ClientFraming::None, true, true, &[("x-ratelimit-own", "1")]);
+            let kept = ["HTTP/1.1 200 OK", "OpenAI-Version: v", "Retry-After: 3", "x-ratelimit-own: 1", ""];
+            assert_eq!(lines(out), kept, "{field}");
+        }
+    }
 }
 
 #[test]
