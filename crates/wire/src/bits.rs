@@ -4,7 +4,10 @@
 //! in-string mask are the ones of Langdale and Lemire, "Parsing Gigabytes of JSON per Second" (VLDB Journal 2019),
 //! section 3.1. Both readers carry their state over, so the bytes may come in any split.
 
-const STEP: usize = 64;
+mod step;
+
+use step::{STEP, Step};
+
 /// Strings up to here are looked through eight bytes at a time.
 const SHORT: usize = 32;
 const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -47,8 +50,9 @@ impl InString {
 
     #[inline]
     fn step(&mut self, step: &[u8; STEP], len: usize) -> Option<usize> {
-        let quotes = mask(step, |byte| byte == b'"');
-        let slashes = mask(step, |byte| byte == b'\\');
+        let bytes = Step::new(step);
+        let quotes = bytes.equal(b'"');
+        let slashes = bytes.equal(b'\\');
         let mut open = quotes;
         if slashes | self.carry != 0 {
             open &= !escaped(slashes, &mut self.carry, len);
@@ -93,8 +97,9 @@ impl InContainer {
 
     #[inline]
     fn step(&mut self, step: &[u8; STEP], len: usize) -> Option<usize> {
-        let mut quotes = mask(step, |byte| byte == b'"');
-        let slashes = mask(step, |byte| byte == b'\\');
+        let bytes = Step::new(step);
+        let mut quotes = bytes.equal(b'"');
+        let slashes = bytes.equal(b'\\');
         if slashes | self.carry != 0 {
             quotes &= !escaped(slashes, &mut self.carry, len);
         }
@@ -102,8 +107,8 @@ impl InContainer {
         // The state after the last byte that counts; padding holds no quotes.
         self.in_string = ((inside as i64) >> 63) as u64;
         // `[` and `{` (and their closing partners) differ in bit 5 alone.
-        let opens = mask(step, |byte| byte | 0x20 == b'{') & !inside;
-        let mut closes = mask(step, |byte| byte | 0x20 == b'}') & !inside;
+        let opens = bytes.equal_with_bit_5(b'{') & !inside;
+        let mut closes = bytes.equal_with_bit_5(b'}') & !inside;
         let opened = u64::from(opens.count_ones());
         let closed = u64::from(closes.count_ones());
         if closed >= self.depth {
@@ -171,23 +176,6 @@ fn parity(mut bits: u64) -> u64 {
 #[inline]
 fn below(count: usize) -> u64 {
     if count < STEP { (1 << count) - 1 } else { u64::MAX }
-}
-
-/// One bit for each byte that `hit` holds for. The comparison loop becomes vector code; the multiplication gathers
-/// eight bytes, each holding one bit of its own, into one.
-#[inline(always)]
-fn mask(step: &[u8; STEP], hit: impl Fn(u8) -> bool) -> u64 {
-    let mut hits = [0_u8; STEP];
-    for (out, &byte) in hits.iter_mut().zip(step) {
-        *out = if hit(byte) { 0xff } else { 0 };
-    }
-    let (words, _) = hits.as_chunks::<8>();
-    let mut bits = 0;
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word) & 0x8040_2010_0804_0201;
-        bits |= (word.wrapping_mul(0x0101_0101_0101_0101) >> 56) << (8 * index);
-    }
-    bits
 }
 
 #[inline]
