@@ -15,7 +15,7 @@ mod sequence;
 pub use counters::Counters;
 pub use profile::{Profile, StepCost};
 pub use replica::Replica;
-pub use request::{FinishReason, Output, Request, RequestId, SubmitError};
+pub use request::{FinishReason, Output, Progress, Request, RequestId, SubmitError};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! A model of one vLLM replica, what drives it, and the traffic to drive it with.
 //!
 //! - [`engine`]: the model itself. Pure: time is an argument, requests go in, tokens come out, there is one next deadline.
+//! - [`fleet`]: many of them in virtual time behind one decider: the core that serves real traffic, or a rival.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
 //! - [`traffic`]: closed-loop chat traffic over HTTP, for the demo.
 //! - [`rng`]: the seeded random source of all three.
@@ -22,6 +23,7 @@
 //! calls, no log probabilities.
 
 pub mod engine;
+pub mod fleet;
 pub mod rng;
 pub mod sim;
 pub mod traffic;

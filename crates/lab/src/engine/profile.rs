@@ -39,13 +39,14 @@ pub struct StepCost {
 
 impl Profile {
     /// The names that [`Profile::named`] knows.
-    pub const NAMES: [&str; 2] = ["8b", "fast"];
+    pub const NAMES: [&str; 3] = ["8b", "h100", "fast"];
 
     /// The profile of that name, one of [`Profile::NAMES`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "8b" => Some(Self::gpu_8b()),
+            "h100" => Some(Self::h100()),
             "fast" => Some(Self::fast()),
             _ => None,
         }
@@ -68,6 +69,31 @@ impl Profile {
                 prefill_ns_per_token_position: 4.0,
                 decode_ns_per_sequence: 150_000.0,
                 decode_ns_per_context_token: 160.0,
+            },
+        }
+    }
+
+    /// An 8B-class model in 16 bits on one 80 GB GPU of the H100 class: 3.35 TB/s read the weights in 5 ms and one token's
+    /// KV of 128 KiB in 40 ns, and 52 GB beside weights and activations hold 400,000 tokens. Prefill runs at 27,000
+    /// tokens/s for short prompts and at about 20,000 for ones of 16,000 tokens. Of one step vLLM's default on
+    /// such a GPU: 8,192 tokens.
+    ///
+    /// Blocks are of 512 tokens, as the hashes of recorded prompts are: thirty-two of vLLM's together. A request
+    /// takes up half a block more on the mean, and is found in the cache in steps of 512 tokens.
+    #[must_use]
+    pub fn h100() -> Self {
+        Self {
+            block_tokens: 512,
+            kv_blocks: 780,
+            max_num_batched_tokens: 8_192,
+            max_num_seqs: 256,
+            max_num_queued: None,
+            cost: StepCost {
+                base: Duration::from_micros(7_000),
+                prefill_ns_per_token: 37_000.0,
+                prefill_ns_per_token_position: 1.5,
+                decode_ns_per_sequence: 30_000.0,
+                decode_ns_per_context_token: 45.0,
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::blocks::BlockPool;
 use super::sequence::Sequence;
-use super::{Counters, FinishReason, Output, Profile, Request, RequestId, SubmitError};
+use super::{Counters, FinishReason, Output, Profile, Progress, Request, RequestId, StepCost, SubmitError};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -115,6 +115,32 @@ impl Replica {
             kv_blocks: self.pool.capacity(),
             ..self.totals
         }
+    }
+
+    /// How long steps take from the next one on.
+    pub fn set_cost(&mut self, cost: StepCost) {
+        self.profile.cost = cost;
+    }
+
+    /// How many of the leading blocks are in the prefix cache now.
+    #[must_use]
+    pub fn cached_blocks(&self, hashes: &[u64]) -> usize {
+        self.pool.find(hashes).len()
+    }
+
+    /// How far each request here has come: those in the batch in order of admission, then the queue.
+    pub fn progress(&self) -> impl Iterator<Item = Progress> {
+        let running = self.running.iter().map(|sequence| (sequence, true));
+        let waiting = self.waiting.iter().map(|sequence| (sequence, false));
+        running.chain(waiting).map(|(sequence, running)| {
+            let cached = sequence.cacheable(self.profile.block_tokens);
+            let computed = if running {
+                sequence.computed()
+            } else {
+                self.pool.find(cached).len() as u32 * self.profile.block_tokens
+            };
+            Progress { known: sequence.known(), computed, running, decoding: sequence.is_decoding() }
+        })
     }
 
     fn begin_step(&mut self, now: Duration) {

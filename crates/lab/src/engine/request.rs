@@ -75,3 +75,16 @@ pub struct Output {
     /// The last token carries how the request ended.
     pub finish: Option<FinishReason>,
 }
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Tokens of the prompt and of the answer so far.
+    pub known: u32,
+    /// Those of them whose KV is computed; for one that waits, those that the cache would supply now.
+    pub computed: u32,
+    /// It is in the batch.
+    pub running: bool,
+    /// It is past its first token and in a step computes one token only.
+    pub decoding: bool,
+}

@@ -1,0 +1,289 @@
+//! The life of a request: a place, attempts, first byte, end. The same steps as the data plane's.
+
+use super::agenda::Event;
+use super::host::Taken;
+use super::request::Phase;
+use super::{Ask, AttemptEnd, Chosen, Condition, Decider, Fleet, Happening, JobId, Outcome, Poison, Report};
+use crate::engine::{self, Output};
+use sluicegate_core::{AttemptFailure, Failure, Next, ReplicaId, Verdict};
+
+impl<D: Decider> Fleet<D> {
+    pub(super) fn arrive(&mut self, id: JobId) {
+        let now = self.now;
+        let Some(request) = self.requests.get(id.index()) else { return };
+        self.agenda.put(now + self.settings.total, Event::Total(id));
+        if let Some(patience) = request.job.patience {
+            self.agenda.put(now + patience, Event::Leave(id));
+        }
+        let suspect =
+            request.job.fingerprint.is_some_and(|print| self.poison.is_suspect(now, print).is_some());
+        if suspect {
+            return self.end(id, Outcome::RejectedPoison);
+        }
+        self.budget.request(now);
+        self.ask(id, false);
+    }
+
+    /// Asks for a place.
+    fn ask(&mut self, id: JobId, with_room: bool) {
+        let Some(request) = self.requests.get(id.index()) else { return };
+        let tried = request.attempts.tried();
+        let ask = Ask { id, job: &request.job, tried, with_room, hosts: &self.hosts };
+        self.called = true;
+        match self.decider.choose(self.now, &ask) {
+            Chosen::Replica { replica, reason } => self.send(id, replica, reason),
+            Chosen::Waits => self.requests[id.index()].phase = Phase::Waiting { since: self.now },
+            Chosen::Refused(otherwise) => {
+                // What a replica said is worth more than that there is no other.
+                let failed = request.failure.is_some();
+                self.end(id, if failed { Outcome::UpstreamError } else { otherwise });
+            }
+        }
+    }
+
+    /// A waiting request has its place.
+    pub(super) fn granted(&mut self, id: JobId, replica: ReplicaId, reason: &'static str) {
+        let request = &mut self.requests[id.index()];
+        if let Phase::Waiting { since } = request.phase {
+            request.record.queued += self.now.since(since);
+            self.send(id, replica, reason);
+        }
+    }
+
+    fn send(&mut self, id: JobId, replica: ReplicaId, reason: &'static str) {
+        let now = self.now;
+        let request = &mut self.requests[id.index()];
+        request.attempts.started(replica);
+        request.phase = Phase::Sent { replica, answered: false };
+        let record = &mut request.record;
+        (record.replica, record.reason, record.sent) = (Some(replica), reason, Some(now));
+        (record.attempts, record.cached_tokens, record.output_tokens) = (record.attempts + 1, 0, 0);
+        self.happenings.push_back(Happening::Sent { at: now, job: id, replica, reason });
+        let Some(host) = self.hosts.get_mut(replica.0 as usize) else {
+            return self.fail(id, AttemptFailure::Refused);
+        };
+        host.open.insert(id);
+        let work = engine::Request {
+            prompt_tokens: request.job.prompt_tokens,
+            output_tokens: request.job.output_tokens,
+            finish: engine::FinishReason::Stop,
+            block_hashes: request.job.blocks.to_vec(),
+        };
+        let attempt = request.record.attempts;
+        let poison = request.job.poison.filter(|_| !host.condition().is_gone());
+        match poison {
+            Some(Poison::Status(status)) => return self.fail(id, AttemptFailure::Status(status)),
+            Some(Poison::Crash(down)) => {
+                self.change_now(replica, Condition::Dead);
+                return self.agenda.put(now + down, Event::Change(replica, Condition::Up));
+            }
+            None => {}
+        }
+        match host.take(now, id, work) {
+            Taken::In => self.schedule_step(replica),
+            Taken::Refused => self.fail(id, AttemptFailure::Refused),
+            Taken::Status(status) => self.fail(id, AttemptFailure::Status(status)),
+            Taken::Nothing => {
+                let at = now + self.settings.connect_timeout;
+                self.agenda.put(at, Event::Fail(id, attempt, AttemptFailure::ConnectFailed));
+            }
+        }
+    }
+
+    /// One generated token.
+    pub(super) fn token(&mut self, replica: ReplicaId, output: &Output) {
+        let id = JobId(u32::try_from(output.id.0).unwrap_or(u32::MAX));
+        let (now, index) = (self.now, id.index());
+        let Some(request) = self.requests.get_mut(index) else { return };
+        request.last_token = now;
+        request.record.output_tokens = output.generated;
+        let stream = request.job.stream;
+        if stream {
+            self.hosts[replica.0 as usize].last_byte = Some(now);
+        }
+        if output.generated == 1 {
+            request.record.cached_tokens = output.cached_tokens;
+        }
+        let first = if stream { output.generated == 1 } else { output.finish.is_some() };
+        if first {
+            self.first_byte(id, replica, stream);
+        }
+        if output.finish.is_some() {
+            self.release(id, Verdict::Success, true);
+            self.end(id, Outcome::Ok);
+        }
+    }
+
+    fn first_byte(&mut self, id: JobId, replica: ReplicaId, stream: bool) {
+        let now = self.now;
+        let request = &mut self.requests[id.index()];
+        request.phase = Phase::Sent { replica, answered: true };
+        request.record.first_byte = Some(now);
+        request.attempts.answered();
+        self.called = true;
+        self.decider.first_byte(now, id);
+        self.book_due(id);
+        if stream {
+            self.agenda.put(now + self.settings.silence, Event::Silence(id));
+        }
+        self.happenings.push_back(Happening::FirstByte { at: now, job: id, replica });
+    }
+
+    /// An attempt that began a while ago fails, unless it is another one that runs now.
+    pub(super) fn fail_late(&mut self, id: JobId, attempt: u32, failure: AttemptFailure) {
+        let request = &self.requests[id.index()];
+        let runs = matches!(request.phase, Phase::Sent { answered: false, .. });
+        if runs && request.record.attempts == attempt {
+            self.fail(id, failure);
+        }
+    }
+
+    /// The attempt that runs failed before its first byte: the core says what that means and what comes next.
+    fn fail(&mut self, id: JobId, failure: AttemptFailure) {
+        let request = &mut self.requests[id.index()];
+        request.failure = Some(failure);
+        let (verdict, next) =
+            request.attempts.failed(self.now, failure, &self.settings.retry, &mut self.budget);
+        self.release(id, verdict, false);
+        self.book_due(id);
+        let full = failure == AttemptFailure::Status(429);
+        match next {
+            Next::Retry => self.ask(id, full),
+            Next::GiveUp => {
+                let fault_of_client = matches!(failure, AttemptFailure::Status(400..=499));
+                self.end(id, if fault_of_client { Outcome::ClientError } else { Outcome::UpstreamError });
+            }
+        }
+    }
+
+    /// Leaves the replica and gives the place back.
+    fn release(&mut self, id: JobId, verdict: Verdict, whole: bool) {
+        let request = &mut self.requests[id.index()];
+        let Phase::Sent { replica, .. } = request.phase else { return };
+        request.phase = Phase::Idle;
+        let served =
+            whole.then(|| u64::from(request.record.prompt_tokens) + u64::from(request.record.output_tokens));
+        if let Some(host) = self.hosts.get_mut(replica.0 as usize) {
+            host.open.remove(&id);
+            if !whole {
+                host.abort(self.now, id);
+            }
+        }
+        if !whole {
+            self.schedule_step(replica);
+        }
+        let last_byte = self.last_byte(replica);
+        self.called = true;
+        self.decider.ended(self.now, id, AttemptEnd { verdict, served, last_byte });
+    }
+
+    /// The request is over, its place given back.
+    pub(super) fn end(&mut self, id: JobId, outcome: Outcome) {
+        let now = self.now;
+        let request = &mut self.requests[id.index()];
+        if let Phase::Waiting { since } = request.phase {
+            request.record.queued += now.since(since);
+        }
+        request.phase = Phase::Over;
+        if request.attempts.is_suspect()
+            && let Some(print) = request.job.fingerprint
+        {
+            self.poison.suspect(now, print);
+        }
+        request.attempts.ended();
+        (request.record.end, request.record.outcome) = (now, outcome);
+        self.happenings.push_back(Happening::Ended(request.record.clone()));
+        self.open -= 1;
+        self.book_due(id);
+    }
+
+    fn book_due(&mut self, id: JobId) {
+        while let Some((replica, verdict)) = self.requests[id.index()].attempts.due() {
+            let last_byte = self.last_byte(replica);
+            self.called = true;
+            self.decider.report(self.now, Report::Booked { replica, verdict, last_byte });
+        }
+    }
+
+    pub(super) fn client_leaves(&mut self, id: JobId) {
+        let Some(request) = self.requests.get(id.index()) else { return };
+        match request.phase {
+            Phase::Over => {}
+            Phase::Waiting { .. } => {
+                self.decider.left(self.now, id);
+                self.end(id, Outcome::ClientGoneQueued);
+            }
+            Phase::Idle | Phase::Sent { .. } => {
+                self.release(id, Verdict::Neutral, false);
+                self.end(id, Outcome::ClientGone);
+            }
+        }
+    }
+
+    /// The total limit.
+    pub(super) fn time_is_over(&mut self, id: JobId) {
+        match self.requests[id.index()].phase {
+            Phase::Over => {}
+            Phase::Waiting { .. } => {
+                self.decider.left(self.now, id);
+                self.end(id, Outcome::TimeoutTotal);
+            }
+            Phase::Idle | Phase::Sent { answered: true, .. } => {
+                self.release(id, Verdict::Neutral, false);
+                self.end(id, Outcome::TimeoutTotal);
+            }
+            Phase::Sent { answered: false, .. } => {
+                self.release(id, Verdict::SilentTimeout, false);
+                self.end(id, Outcome::TimeoutTotal);
+            }
+        }
+    }
+
+    /// The silence limit: comes once, and again for as long as tokens came meanwhile.
+    pub(super) fn look_at_silence(&mut self, id: JobId) {
+        let request = &self.requests[id.index()];
+        if request.phase == Phase::Over {
+            return;
+        }
+        let due = request.last_token + self.settings.silence;
+        if due > self.now {
+            return self.agenda.put(due, Event::Silence(id));
+        }
+        self.release(id, Verdict::Neutral, false);
+        self.end(id, Outcome::TimeoutSilence);
+    }
+
+    /// The core has given the replica up: who has no byte yet goes elsewhere.
+    pub(super) fn abort_unanswered(&mut self, replica: ReplicaId) {
+        let Some(host) = self.hosts.get(replica.0 as usize) else { return };
+        let open: Vec<JobId> = host.open.iter().copied().collect();
+        for id in open {
+            if matches!(self.requests[id.index()].phase, Phase::Sent { replica: at, answered: false } if at == replica)
+            {
+                self.fail(id, AttemptFailure::ReplicaDied);
+            }
+        }
+    }
+
+    /// The replica is like this from now on. A process that ends breaks its kept connections, and whoever tries it anew
+    /// at once is refused: see [`AttemptFailure::Gone`].
+    pub(super) fn change_now(&mut self, replica: ReplicaId, condition: Condition) {
+        let Some(host) = self.hosts.get_mut(replica.0 as usize) else { return };
+        let ended = host.change(self.now, condition);
+        self.schedule_step(replica);
+        if !ended {
+            return;
+        }
+        let open: Vec<JobId> = self.hosts[replica.0 as usize].open.iter().copied().collect();
+        for id in open {
+            match self.requests[id.index()].phase {
+                Phase::Sent { answered: false, .. } => self.fail(id, AttemptFailure::Gone),
+                Phase::Sent { answered: true, .. } => {
+                    self.release(id, Verdict::Failure(Failure::Reset), false);
+                    self.end(id, Outcome::UpstreamAborted);
+                }
+                Phase::Idle | Phase::Waiting { .. } | Phase::Over => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The decision core as the data plane drives it: one pool, its leases, its queue.
+
+use super::{Ask, AttemptEnd, Chosen, Decider, JobId, Order, Outcome, Report, Settings};
+use sluicegate_core::{
+    Admission, Effect, Lease, Origin, PickRequest, Picked, Pool, PoolSettings, QueueLimits, ReplicaSpec,
+    RouteIndex, Serves, Ticket, Time, Waiting, Weight,
+};
+use std::collections::HashMap;
+
+/// Our own modes.
+#[derive(Debug)]
+pub struct Gateway {
+    pool: Pool,
+    /// By request; at most one of each is out.
+    leases: HashMap<JobId, Lease>,
+    waiting: HashMap<Ticket, JobId>,
+    tickets: HashMap<JobId, Ticket>,
+    limits: QueueLimits,
+    names: usize,
+}
+
+impl Gateway {
+    /// In front of the replicas of `settings`, each with so many slots where they are known, all known from the start.
+    #[must_use]
+    pub fn new(pool: PoolSettings, settings: &Settings, slots: Option<u32>, seed: u64) -> Self {
+        let mut gateway = Self {
+            pool: Pool::new(pool, seed),
+            leases: HashMap::new(),
+            waiting: HashMap::new(),
+            tickets: HashMap::new(),
+            limits: QueueLimits::default(),
+            names: 0,
+        };
+        for _ in 0..settings.replicas {
+            gateway.add(Time::ZERO, Origin::Startup, slots);
+        }
+        gateway
+    }
+
+    /// One replica more; it must be the one that [`Fleet::add_host`](super::Fleet::add_host) gave out last.
+    pub fn add(&mut self, now: Time, origin: Origin, slots: Option<u32>) {
+        let name = format!("http://replica-{}:8000", self.names);
+        self.names += 1;
+        self.pool.add(now, ReplicaSpec { name, origin, scraped: true, slots, serves: Serves::All });
+    }
+
+    /// Sets the bounds of the queue.
+    #[must_use]
+    pub fn with_queue(self, limits: QueueLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The core.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The core, for what only an administrator does. Not for choosing.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Leases that are out and requests that wait: 0 and 0 where all have ended.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        (self.leases.len(), self.waiting.len())
+    }
+
+    fn take(&mut self, id: JobId, picked: Picked) -> (sluicegate_core::ReplicaId, &'static str) {
+        self.leases.insert(id, picked.lease);
+        (picked.replica, picked.reason.as_str())
+    }
+}
+
+impl Decider for Gateway {
+    fn choose(&mut self, now: Time, ask: &Ask<'_>) -> Chosen {
+        let job = ask.job;
+        let request = PickRequest {
+            model: None,
+            weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
+            session: job.session,
+            prefix: job.prefix,
+            tried: ask.tried,
+            only: None,
+        };
+        let admission = if ask.with_room {
+            self.pool.pick_with_room(now, &request).map_or_else(Admission::No, Admission::Picked)
+        } else {
+            let waiting = Waiting {
+                key: job.key,
+                route: RouteIndex(0),
+                priority: 0,
+                cost_tokens: u64::from(job.prompt_tokens),
+                limits: self.limits,
+            };
+            self.pool.admit(now, &request, waiting)
+        };
+        match admission {
+            Admission::Picked(picked) => {
+                let (replica, reason) = self.take(ask.id, picked);
+                Chosen::Replica { replica, reason }
+            }
+            Admission::Queued(ticket) => {
+                self.waiting.insert(ticket, ask.id);
+                self.tickets.insert(ask.id, ticket);
+                Chosen::Waits
+            }
+            Admission::Full { .. } => Chosen::Refused(Outcome::RejectedQueue),
+            Admission::No(_) => Chosen::Refused(Outcome::NoReplica),
+        }
+    }
+
+    fn left(&mut self, _: Time, job: JobId) {
+        if let Some(ticket) = self.tickets.remove(&job) {
+            self.waiting.remove(&ticket);
+            self.pool.leave(ticket);
+        }
+    }
+
+    fn first_byte(&mut self, now: Time, job: JobId) {
+        if let Some(lease) = self.leases.get(&job) {
+            self.pool.answered(now, lease);
+        }
+    }
+
+    fn ended(&mut self, now: Time, job: JobId, end: AttemptEnd) {
+        let Some(mut lease) = self.leases.remove(&job) else { return };
+        if let Some(tokens) = end.served {
+            self.pool.served(&mut lease, tokens);
+        }
+        self.pool.release(now, lease, end.verdict, end.last_byte);
+    }
+
+    fn report(&mut self, now: Time, report: Report) {
+        match report {
+            Report::Scraped { replica, scrape, last_byte } => {
+                self.pool.scraped(now, replica, scrape, last_byte);
+            }
+            Report::Canary { replica, answered } => self.pool.canary(now, replica, answered),
+            Report::Booked { replica, verdict, last_byte } => {
+                self.pool.book(now, replica, verdict, last_byte);
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.pool.tick(now);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.pool.next_deadline()
+    }
+
+    fn poll(&mut self) -> Option<Order> {
+        loop {
+            return Some(match self.pool.poll_effect()? {
+                Effect::Scrape(replica) => Order::Scrape(replica),
+                Effect::Canary(replica) => Order::Canary(replica),
+                Effect::AbortUnanswered(replica) => Order::AbortUnanswered(replica),
+                Effect::Transition(transition) => Order::Note(transition),
+                Effect::MetricsChanged { .. } => continue,
+                Effect::Granted { ticket, picked } => {
+                    let Some(job) = self.waiting.remove(&ticket) else {
+                        debug_assert!(false, "orders are read before anybody can leave");
+                        continue;
+                    };
+                    self.tickets.remove(&job);
+                    let (replica, reason) = self.take(job, picked);
+                    Order::Send { job, replica, reason }
+                }
+                Effect::Denied { ticket, why } => {
+                    let Some(job) = self.waiting.remove(&ticket) else { continue };
+                    self.tickets.remove(&job);
+                    let outcome = match why {
+                        sluicegate_core::Denial::NoReplica(_) => Outcome::NoReplica,
+                        sluicegate_core::Denial::QueueTimeout { .. } => Outcome::RejectedQueue,
+                    };
+                    Order::Deny { job, outcome }
+                }
+            });
+        }
+    }
+}
