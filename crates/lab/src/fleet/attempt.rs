@@ -119,10 +119,13 @@ impl<D: Decider> Fleet<D> {
         let request = &mut self.requests[id.index()];
         request.phase = Phase::Sent { replica, answered: true };
         request.record.first_byte = Some(now);
-        request.attempts.answered();
+        let booking = request.attempts.answered();
         self.called = true;
+        if let Some((replica, verdict)) = booking {
+            let last_byte = self.last_byte(replica);
+            self.decider.report(now, Report::Booked { replica, verdict, last_byte });
+        }
         self.decider.first_byte(now, id);
-        self.book_due(id);
         if stream {
             self.agenda.put(now + self.settings.silence, Event::Silence(id));
         }
@@ -145,7 +148,6 @@ impl<D: Decider> Fleet<D> {
         let (verdict, next) =
             request.attempts.failed(self.now, failure, &self.settings.retry, &mut self.budget);
         self.release(id, verdict, false);
-        self.book_due(id);
         let full = failure == AttemptFailure::Status(429);
         match next {
             Next::Retry => self.ask(id, full),
@@ -190,19 +192,9 @@ impl<D: Decider> Fleet<D> {
         {
             self.poison.suspect(now, print);
         }
-        request.attempts.ended();
         (request.record.end, request.record.outcome) = (now, outcome);
         self.happenings.push_back(Happening::Ended(request.record.clone()));
         self.open -= 1;
-        self.book_due(id);
-    }
-
-    fn book_due(&mut self, id: JobId) {
-        while let Some((replica, verdict)) = self.requests[id.index()].attempts.due() {
-            let last_byte = self.last_byte(replica);
-            self.called = true;
-            self.decider.report(self.now, Report::Booked { replica, verdict, last_byte });
-        }
     }
 
     pub(super) fn client_leaves(&mut self, id: JobId) {
