@@ -25,8 +25,8 @@
 //! ```
 //!
 //! # A new decider
-//! Implement [`Decider`]. A mode of the core needs
-//! not even that: [`Gateway`] builds the core's `PickRequest` in one place, and whatever that asks for comes from the [`Job`].
+//! Implement [`Decider`], or for a rule that only chooses, [`Rival`](crate::rivals::Rival). A mode of the core needs
+//! neither: [`Gateway`] builds the core's `PickRequest` in one place, and whatever that asks for comes from the [`Job`].
 //!
 //! # What takes no time here
 //! The network, the gateway itself, and connecting, unless a connection is neither made nor refused.

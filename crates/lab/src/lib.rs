@@ -2,6 +2,7 @@
 //!
 //! - [`engine`]: the model itself. Pure: time is an argument, requests go in, tokens come out, there is one next deadline.
 //! - [`fleet`]: many of them in virtual time behind one decider: the core that serves real traffic, or a rival.
+//! - [`rivals`]: other ways to choose a replica, from their published descriptions.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
 //! - [`traffic`]: closed-loop chat traffic over HTTP, for the demo.
 //! - [`rng`]: the seeded random source of all three.
@@ -24,6 +25,7 @@
 
 pub mod engine;
 pub mod fleet;
+pub mod rivals;
 pub mod rng;
 pub mod sim;
 pub mod traffic;

@@ -127,14 +127,14 @@ impl Default for Profile {
 
 impl StepCost {
     /// Nanoseconds of prefilling `size` tokens behind `position` others.
-    pub(super) fn prefill_ns(&self, size: u32, position: u32) -> f64 {
+    pub(crate) fn prefill_ns(&self, size: u32, position: u32) -> f64 {
         let (size, position) = (f64::from(size), f64::from(position));
         let mean_position = position + size / 2.0;
         size * self.prefill_ns_per_token + size * mean_position * self.prefill_ns_per_token_position
     }
 
     /// Nanoseconds of decoding one token behind `context` others.
-    pub(super) fn decode_ns(&self, context: u32) -> f64 {
+    pub(crate) fn decode_ns(&self, context: u32) -> f64 {
         self.decode_ns_per_sequence + f64::from(context) * self.decode_ns_per_context_token
     }
 

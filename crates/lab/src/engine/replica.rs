@@ -18,6 +18,8 @@ pub struct Replica {
     running: Vec<Sequence>,
     waiting: VecDeque<Sequence>,
     step_ends: Option<Duration>,
+    /// Of the step under way or the last one.
+    step_length: Duration,
     outputs: VecDeque<Output>,
     totals: Counters,
 }
@@ -38,6 +40,7 @@ impl Replica {
             running: Vec::new(),
             waiting: VecDeque::new(),
             step_ends: None,
+            step_length: Duration::ZERO,
             outputs: VecDeque::new(),
             totals: Counters::default(),
         }
@@ -128,6 +131,12 @@ impl Replica {
         self.pool.find(hashes).len()
     }
 
+    /// How long the step under way takes in all; while idle that of the last one.
+    #[must_use]
+    pub fn step_length(&self) -> Duration {
+        self.step_length
+    }
+
     /// How far each request here has come: those in the batch in order of admission, then the queue.
     pub fn progress(&self) -> impl Iterator<Item = Progress> {
         let running = self.running.iter().map(|sequence| (sequence, true));
@@ -162,7 +171,8 @@ impl Replica {
         }
         debug_assert!(tokens <= self.profile.max_num_batched_tokens);
         debug_assert!(self.running.len() <= self.profile.max_num_seqs as usize);
-        self.step_ends = (tokens > 0).then(|| now.saturating_add(cost.step(work_ns)));
+        self.step_length = cost.step(work_ns);
+        self.step_ends = (tokens > 0).then(|| now.saturating_add(self.step_length));
         if tokens > 0 {
             self.totals.steps += 1;
             self.totals.step_tokens += u64::from(tokens);
