@@ -20,6 +20,8 @@ mod pick;
 mod pins;
 mod poison;
 mod pool;
+#[allow(dead_code, reason = "built ahead of the modes that choose by it")]
+mod predict;
 mod prng;
 mod queue;
 mod rendezvous;
@@ -43,7 +45,7 @@ pub use limits::{
 };
 pub use load::EngineLoad;
 pub use money::{Micros, Price};
-pub use pick::{NoReplica, PickRequest, Picked, Reason};
+pub use pick::{NoReplica, PickRequest, Picked, Prompt, Reason};
 pub use poison::PoisonList;
 pub use pool::Pool;
 pub use queue::{Admission, Denial, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Ticket, Waiting};

@@ -16,6 +16,8 @@ pub struct EngineLoad {
     pub tokens_total: Option<u64>,
     /// Used part of the KV cache, 0..=1; for the dashboard only.
     pub kv_usage: Option<f32>,
+    /// Tokens that the KV cache holds, where the engine tells.
+    pub kv_tokens: Option<u64>,
 }
 
 /// One request in the unit of all sums here.

@@ -20,6 +20,18 @@ pub struct PickRequest<'a> {
     pub only: Option<ReplicaId>,
 }
 
+/// What a request asks an engine to read, as far as it can be foreseen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prompt<'a> {
+    /// Estimated length in tokens.
+    pub tokens: u32,
+    /// Hashes of its leading whole pieces of equal size, each chained to the one before: equal hashes mean an equal whole
+    /// beginning. Empty: nothing is foreseen of caches.
+    pub blocks: &'a [u64],
+    /// Estimated tokens in one of these pieces.
+    pub block_tokens: u32,
+}
+
 impl PickRequest<'_> {
     /// Not bound to another replica.
     pub(crate) fn may_go_to(&self, index: usize) -> bool {

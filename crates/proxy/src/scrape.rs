@@ -181,6 +181,7 @@ fn engine_load(metrics: &EngineMetrics) -> Option<EngineLoad> {
         tokens_total: tokens,
         #[allow(clippy::cast_possible_truncation)]
         kv_usage: metrics.kv_usage.map(|u| u as f32),
+        kv_tokens: metrics.kv_blocks.zip(metrics.block_size).and_then(|(n, size)| n.checked_mul(size)),
     })
 }
 

@@ -124,7 +124,7 @@ impl ReplicaView {
 
 impl EngineView {
     const fn of(load: EngineLoad) -> Self {
-        let EngineLoad { running, waiting, tokens_total, kv_usage } = load;
+        let EngineLoad { running, waiting, tokens_total, kv_usage, kv_tokens: _ } = load;
         Self { running, waiting, tokens_total, kv_usage }
     }
 }

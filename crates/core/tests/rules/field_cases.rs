@@ -42,7 +42,13 @@ fn a_32_the_retry_leaves_the_pinned_broken_replica_and_the_pin_moves() {
 #[test]
 fn a_38_a_frozen_engine_with_good_health_leaves_rotation_and_returns_only_by_progress() {
     let frozen = |total| Scrape::Healthy {
-        load: Some(EngineLoad { running: 2, waiting: 3, tokens_total: Some(total), kv_usage: None }),
+        load: Some(EngineLoad {
+            running: 2,
+            waiting: 3,
+            tokens_total: Some(total),
+            kv_usage: None,
+            kv_tokens: None,
+        }),
     };
     for (frozen_for, health) in [(55, Health::Live), (70, Health::Ejected)] {
         let mut bench = Bench::live(2, PoolSettings::default());

@@ -96,6 +96,7 @@ impl Random {
                     waiting: self.below(3).saturating_sub(1) as u32,
                     tokens_total: self.flip().then(|| self.below(3)),
                     kv_usage: None,
+                    kv_tokens: None,
                 }),
             },
         }

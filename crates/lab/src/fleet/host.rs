@@ -136,6 +136,7 @@ impl Host {
             waiting: counters.waiting,
             tokens_total: Some(counters.prompt_tokens + counters.generation_tokens),
             kv_usage: Some(counters.kv_usage() as f32),
+            kv_tokens: Some(u64::from(counters.kv_blocks) * u64::from(self.profile.block_tokens)),
         }
     }
 

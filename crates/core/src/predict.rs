@@ -1,0 +1,250 @@
+//! Predicting when each replica of a pool would answer, and what it costs everybody else.
+//!
+//! Learned from our own requests alone: what was sent where and has no first byte yet, what decodes, which blocks of
+//! prompts each replica has worked on, and how long prefills took. A scrape adds what others have sent.
+
+mod cost;
+mod fit;
+mod ledger;
+mod mirror;
+mod rates;
+mod speed;
+mod ties;
+mod work;
+
+use crate::load::EngineLoad;
+use crate::pick::Prompt;
+use crate::time::Time;
+use cost::{Decoding, Terms, Traffic, forgiven};
+use fit::Fit;
+pub(crate) use ledger::Entry;
+use ledger::Ledger;
+use mirror::{Match, Mirror};
+use rates::Rates;
+use speed::Speed;
+#[allow(unused_imports, reason = "built ahead of the modes that choose by it")]
+pub(crate) use ties::{Standing, Ties};
+use work::Work;
+
+/// Tokens that an engine's prefix cache is taken to hold, as long as it does not say so.
+const CACHED_TOKENS: u64 = 200_000;
+/// Different ways on from a block from which it is a shared beginning, and not one talk's own.
+const SHARED_FROM: u32 = 2;
+/// Tokens in a block, before there is a prompt with blocks.
+const BLOCK_TOKENS: f64 = 256.0;
+/// A change of an engine's capacity below this share is none.
+const CAPACITY_GRAIN: f64 = 0.1;
+
+/// What is known of the replicas of one pool.
+#[derive(Debug)]
+pub(crate) struct Predictor {
+    mirror: Mirror,
+    fit: Fit,
+    rates: Rates,
+    replicas: Vec<Known>,
+    /// Running mean of the tokens in a block of prompt text.
+    block_tokens: f64,
+}
+
+/// What is known of one replica.
+#[derive(Debug)]
+struct Known {
+    ledger: Ledger,
+    speed: Speed,
+    /// Tokens that its cache holds.
+    cached_tokens: u64,
+    /// Blocks that its mirror was given room for.
+    blocks: usize,
+}
+
+/// A request that was sent: what its first byte and its end refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    entry: Entry,
+    prompt: u32,
+}
+
+impl Predictor {
+    pub(crate) fn new() -> Self {
+        Self {
+            mirror: Mirror::default(),
+            fit: Fit::default(),
+            rates: Rates::default(),
+            replicas: Vec::new(),
+            block_tokens: BLOCK_TOKENS,
+        }
+    }
+
+    pub(crate) fn add_replica(&mut self) {
+        let blocks = (CACHED_TOKENS as f64 / self.block_tokens) as usize;
+        self.mirror.add_replica(blocks);
+        self.rates.add_replica();
+        let (ledger, speed) = (Ledger::default(), Speed::default());
+        self.replicas.push(Known { ledger, speed, cached_tokens: CACHED_TOKENS, blocks });
+    }
+
+    /// Everything about one request that does not depend on the replica. `serving`: how many replicas share the pool's
+    /// traffic. Allocates nothing.
+    pub(crate) fn query<'a>(&'a self, now: Time, prompt: &Prompt<'_>, serving: usize) -> Query<'a> {
+        let found = self.mirror.find(prompt.blocks);
+        let traffic = Traffic {
+            arrivals: self.rates.arrivals(now) / serving.max(1) as f64,
+            utilisation: self.rates.utilisation(now, serving),
+        };
+        let forgiven = self.forgiven(&found, serving);
+        let (tokens, block_tokens) = (prompt.tokens.max(1), prompt.block_tokens);
+        Query { predictor: self, now, tokens, block_tokens, found, traffic, forgiven }
+    }
+
+    /// The request goes to `replica`. `depth`: blocks of it that the replica knows, from the query.
+    pub(crate) fn sent(
+        &mut self,
+        now: Time,
+        replica: usize,
+        prompt: &Prompt<'_>,
+        depth: u32,
+    ) -> Option<Sent> {
+        self.close_step(now, replica);
+        let known = self.replicas.get_mut(replica)?;
+        let work = Work::of(prompt.tokens, depth.saturating_mul(prompt.block_tokens));
+        let entry = known.ledger.sent(now, prompt.tokens, work);
+        let prefill = self.fit.seconds(work) * known.speed.slowness();
+        self.rates.sent(now, replica, prompt.tokens, prefill);
+        if !prompt.blocks.is_empty() {
+            self.block_tokens += (f64::from(prompt.block_tokens.max(1)) - self.block_tokens) * 0.01;
+            self.mirror.touch(replica, prompt.blocks);
+        }
+        Some(Sent { entry, prompt: prompt.tokens })
+    }
+
+    /// Its first byte has come. Only the first call counts.
+    pub(crate) fn answered(&mut self, now: Time, replica: usize, sent: Sent) {
+        self.close_step(now, replica);
+        if let Some(known) = self.replicas.get_mut(replica) {
+            known.ledger.answered(now, sent.entry);
+        }
+    }
+
+    /// It has ended, however it did. `output`: tokens of its answer, where known.
+    pub(crate) fn ended(&mut self, now: Time, replica: usize, sent: Sent, output: Option<u32>) {
+        if let Some(known) = self.replicas.get_mut(replica) {
+            known.ledger.ended(now, sent.entry, sent.prompt);
+        }
+        output.into_iter().for_each(|tokens| self.rates.ended(tokens));
+    }
+
+    pub(crate) fn scrape_started(&mut self, replica: usize) {
+        if let Some(known) = self.replicas.get_mut(replica) {
+            known.ledger.scrape_started();
+        }
+    }
+
+    /// What the engine said. `None`: nothing.
+    pub(crate) fn scraped(&mut self, now: Time, replica: usize, load: Option<EngineLoad>) {
+        self.close_step(now, replica);
+        let Some(known) = self.replicas.get_mut(replica) else { return };
+        known.ledger.scraped(now, load);
+        if let Some(tokens) = load.and_then(|load| load.kv_tokens) {
+            known.cached_tokens = tokens;
+        }
+        let blocks = (known.cached_tokens as f64 / self.block_tokens) as usize;
+        if blocks.abs_diff(known.blocks) as f64 > known.blocks as f64 * CAPACITY_GRAIN {
+            known.blocks = blocks;
+            self.mirror.set_capacity(replica, blocks);
+        }
+    }
+
+    /// The replica's process is gone, and its cache with it.
+    pub(crate) fn forget(&mut self, replica: usize) {
+        self.mirror.forget(replica);
+    }
+
+    /// The spread guard's f. It is about new talks with an old beginning: the longest match ends where others have gone
+    /// different ways.
+    fn forgiven(&self, found: &Match, serving: usize) -> f64 {
+        if self.mirror.branches(found) < SHARED_FROM {
+            return 0.0;
+        }
+        let (mut holders, mut traffic) = (0_usize, 0.0);
+        self.mirror.for_each_deepest(found, |replica| {
+            holders += 1;
+            traffic += self.rates.traffic(replica);
+        });
+        let share = traffic / self.rates.all_traffic().max(f64::MIN_POSITIVE);
+        forgiven(share, holders as f64 / serving.max(1) as f64)
+    }
+
+    /// A step of the engine whose first bytes are all there is a measurement.
+    fn close_step(&mut self, now: Time, replica: usize) {
+        let Some(known) = self.replicas.get_mut(replica) else { return };
+        let Some(mut sample) = known.ledger.sample(now) else { return };
+        known.speed.learn(sample.seconds, self.fit.seconds(sample.work));
+        sample.seconds /= known.speed.slowness();
+        self.fit.learn(sample);
+    }
+}
+
+/// One request's question to every replica.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    predictor: &'a Predictor,
+    now: Time,
+    tokens: u32,
+    block_tokens: u32,
+    found: Match,
+    traffic: Traffic,
+    forgiven: f64,
+}
+
+/// What is predicted of a request at one replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Prediction {
+    /// Blocks of the prompt that the replica knows.
+    pub(crate) depth: u32,
+    /// Seconds of prefill that are forgiven by the spread guard.
+    pub(crate) forgiven: f64,
+    pub(crate) terms: Terms,
+}
+
+impl Prediction {
+    /// Seconds until the first byte.
+    pub(crate) fn ttft(&self) -> f64 {
+        self.terms.wait + self.terms.prefill + self.forgiven
+    }
+}
+
+impl Query<'_> {
+    /// Blocks of the prompt that the replica knows.
+    pub(crate) fn depth(&self, replica: usize) -> u32 {
+        self.predictor.mirror.depth(&self.found, replica)
+    }
+
+    /// Seconds until the replica can begin with the request.
+    pub(crate) fn wait(&self, replica: usize) -> f64 {
+        let Predictor { fit, rates, .. } = self.predictor;
+        self.predictor.replicas.get(replica).map_or(0.0, |known| {
+            known.ledger.wait(self.now, fit, known.speed.slowness(), rates.mean_prefill())
+        })
+    }
+
+    pub(crate) fn predict(&self, replica: usize) -> Prediction {
+        let Some(known) = self.predictor.replicas.get(replica) else { return Prediction::default() };
+        let Predictor { fit, rates, mirror, .. } = self.predictor;
+        let depth = self.depth(replica);
+        let work = Work::of(self.tokens, depth.saturating_mul(self.block_tokens));
+        let wait = self.wait(replica);
+        let all = fit.seconds(work) * known.speed.slowness();
+        let shared = (mirror.deepest(&self.found) - depth).saturating_mul(self.block_tokens);
+        let forgiven = all * self.forgiven * (f64::from(shared) / work.size as f64).min(1.0);
+        let prefill = all - forgiven;
+        let (decoders, context) = known.ledger.decoding(rates.mean_prompt());
+        let decoding =
+            Decoding { decoders, context, output: rates.mean_output(), per_token: fit.per_token() };
+        let delays = self.traffic.delays(wait, prefill);
+        let slowed = decoding.slowed(f64::from(self.tokens), prefill);
+        Prediction { depth, forgiven, terms: Terms { wait, prefill, delays, slowed } }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What one replica has before it: our own requests that wait for their first byte, in the order in which they were sent,
+//! those that decode, and what a scrape says of others' requests.
+//!
+//! Engines prefill in order of arrival, so a newcomer waits for the prefill of all that were sent before it, less what has
+//! been done of the first. A request burdens the replica's prefill until its first byte and no longer.
+
+use super::fit::Fit;
+use super::work::Work;
+use crate::load::EngineLoad;
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// First bytes that come within this belong to the same step of the engine.
+const STEP: Duration = Duration::from_millis(5);
+
+/// A request's place in the ledger of its replica: counts up in order of dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry(u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    entry: Entry,
+    work: Work,
+    prompt: u32,
+    sent: Time,
+    /// Nothing was before it when it was sent.
+    at_once: bool,
+}
+
+/// A measured prefill.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) work: Work,
+    pub(crate) seconds: f64,
+}
+
+/// First bytes of one step of the engine.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    work: Work,
+    last: Time,
+    /// When the one that did not wait was sent, if there is one among them.
+    began: Option<Time>,
+}
+
+/// Requests of others, as the last scrape told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foreign {
+    waiting: u32,
+    running: u32,
+    at: Time,
+}
+
+/// The ledger of one replica.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    pending: VecDeque<Pending>,
+    total: Work,
+    /// Since when the engine has worked on the first of them.
+    head_since: Time,
+    step: Option<Step>,
+    next: u64,
+    decoders: u32,
+    /// Sum of their prompts, in tokens.
+    context: u64,
+    foreign: Foreign,
+    /// Most own requests, without a first byte and in all, at a time since the last scrape was started.
+    most: (usize, usize),
+}
+
+impl Ledger {
+    /// The request goes to the replica, with this much to do there.
+    pub(crate) fn sent(&mut self, now: Time, prompt: u32, work: Work) -> Entry {
+        let entry = Entry(self.next);
+        self.next += 1;
+        let at_once = self.pending.is_empty();
+        if at_once {
+            self.head_since = now;
+        }
+        self.pending.push_back(Pending { entry, work, prompt, sent: now, at_once });
+        self.total += work;
+        self.count();
+        entry
+    }
+
+    /// Its first byte has come: it decodes from here on. Only the first call counts.
+    pub(crate) fn answered(&mut self, now: Time, entry: Entry) {
+        let Some(pending) = self.take(now, entry) else { return };
+        self.decoders += 1;
+        self.context += u64::from(pending.prompt);
+        let step = self.step.get_or_insert(Step { work: Work::default(), last: now, began: None });
+        step.work += pending.work;
+        step.last = now;
+        if pending.at_once {
+            step.began = Some(pending.sent);
+        }
+    }
+
+    /// It has ended, with a first byte or without one.
+    pub(crate) fn ended(&mut self, now: Time, entry: Entry, prompt: u32) {
+        if self.take(now, entry).is_none() {
+            self.decoders = self.decoders.saturating_sub(1);
+            self.context = self.context.saturating_sub(u64::from(prompt));
+        }
+    }
+
+    /// The last step whose first bytes are all there, once. `None` if all that were in it had waited: how long the engine
+    /// worked on those is not known.
+    pub(crate) fn sample(&mut self, now: Time) -> Option<Sample> {
+        let step = self.step.take_if(|step| now.since(step.last) > STEP)?;
+        let seconds = step.last.since(step.began?).as_secs_f64();
+        Some(Sample { work: step.work, seconds })
+    }
+
+    /// Seconds until the engine can begin with a newcomer. `slowness`: of this replica; `mean_prefill`: seconds of a
+    /// request of others, of which nothing is known.
+    pub(crate) fn wait(&self, now: Time, fit: &Fit, slowness: f64, mean_prefill: f64) -> f64 {
+        let mut wait = 0.0;
+        if let Some(head) = self.pending.front() {
+            let done = now.since(self.head_since).as_secs_f64();
+            wait = fit.seconds(self.total) * slowness - done.min(fit.seconds(head.work) * slowness);
+        }
+        if self.foreign.waiting > 0 {
+            let queued = f64::from(self.foreign.waiting) * mean_prefill * slowness;
+            wait += (queued - now.since(self.foreign.at).as_secs_f64()).max(0.0);
+        }
+        wait.max(0.0)
+    }
+
+    /// How many requests decode there, others' included, and the sum of their prompts. `mean_prompt`: of those of others.
+    pub(crate) fn decoding(&self, mean_prompt: f64) -> (f64, f64) {
+        let foreign = f64::from(self.foreign.running);
+        (f64::from(self.decoders) + foreign, self.context as f64 + foreign * mean_prompt)
+    }
+
+    pub(crate) fn scrape_started(&mut self) {
+        self.most = (0, 0);
+        self.count();
+    }
+
+    /// What the engine said is more than our own requests explain: the rest is others'. `None`: it says nothing.
+    pub(crate) fn scraped(&mut self, now: Time, load: Option<EngineLoad>) {
+        let (pending, all) = self.most;
+        self.foreign = load.map_or(Foreign::default(), |load| Foreign {
+            waiting: load.waiting.saturating_sub(pending as u32),
+            running: load.running.saturating_sub(all as u32),
+            at: now,
+        });
+    }
+
+    /// Own requests that wait for their first byte.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn take(&mut self, now: Time, entry: Entry) -> Option<Pending> {
+        let at = self.pending.binary_search_by_key(&entry, |pending| pending.entry).ok()?;
+        let pending = self.pending.remove(at)?;
+        self.total -= pending.work;
+        if at == 0 {
+            self.head_since = now;
+        }
+        Some(pending)
+    }
+
+    fn count(&mut self) {
+        let pending = self.pending.len();
+        self.most = (self.most.0.max(pending), self.most.1.max(pending + self.decoders as usize));
+    }
+}
+
+#[cfg(test)]
+mod tests;

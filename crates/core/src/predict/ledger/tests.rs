@@ -1,0 +1,113 @@
+use super::*;
+
+/// Exactly 0.1 ms a token: the prior without its attention.
+fn fit() -> Fit {
+    Fit::linear(1e-4)
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn work(tokens: u32) -> Work {
+    Work::of(tokens, 0)
+}
+
+fn wait(ledger: &Ledger, millis: u64) -> f64 {
+    ledger.wait(at(millis), &fit(), 1.0, 0.5)
+}
+
+fn near(got: f64, expected: f64) {
+    assert!((got - expected).abs() < 1e-9, "{got} is not {expected}");
+}
+
+#[test]
+fn a_newcomer_waits_for_all_prefill_before_it_less_what_is_done_of_the_first() {
+    let mut ledger = Ledger::default();
+    near(wait(&ledger, 0), 0.0);
+    let first = ledger.sent(at(1000), 10_000, work(10_000));
+    let second = ledger.sent(at(1200), 4000, work(4000));
+    // 1 s and 0.4 s, of which 0.5 s are done.
+    near(wait(&ledger, 1500), 0.9);
+    near(ledger.wait(at(1500), &fit(), 2.0, 0.5), 2.3);
+    // The first takes longer than predicted: nothing is known but that the second is still to come.
+    near(wait(&ledger, 9000), 0.4);
+    ledger.answered(at(9000), first);
+    near(wait(&ledger, 9100), 0.3);
+    ledger.answered(at(9400), second);
+    near(wait(&ledger, 9400), 0.0);
+    assert_eq!(ledger.decoding(0.0), (2.0, 14_000.0));
+    ledger.ended(at(9500), first, 10_000);
+    ledger.ended(at(9500), second, 4000);
+    assert_eq!((ledger.decoding(0.0), ledger.total), ((0.0, 0.0), Work::default()));
+}
+
+#[test]
+fn one_that_ends_without_a_first_byte_burdens_nobody_any_more() {
+    let mut ledger = Ledger::default();
+    let first = ledger.sent(at(0), 10_000, work(10_000));
+    let second = ledger.sent(at(0), 4000, work(4000));
+    let third = ledger.sent(at(0), 2000, work(2000));
+    ledger.ended(at(100), second, 4000);
+    near(wait(&ledger, 100), 1.1);
+    ledger.ended(at(200), first, 10_000);
+    near(wait(&ledger, 250), 0.15);
+    ledger.answered(at(300), third);
+    ledger.answered(at(310), third);
+    assert_eq!(
+        (ledger.pending(), ledger.decoding(0.0)),
+        (0, (1.0, 2000.0)),
+        "answered once, however often said"
+    );
+}
+
+#[test]
+fn a_first_byte_that_did_not_wait_is_a_sample() {
+    let mut ledger = Ledger::default();
+    let first = ledger.sent(at(1000), 5000, work(5000));
+    let second = ledger.sent(at(1100), 3000, work(3000));
+    ledger.answered(at(1600), first);
+    assert_eq!(ledger.sample(at(1604)), None, "others may follow in the same step");
+    assert_eq!(ledger.sample(at(1900)), Some(Sample { work: work(5000), seconds: 0.6 }));
+    assert_eq!(ledger.sample(at(1900)), None, "once");
+    ledger.answered(at(1900), second);
+    assert_eq!(ledger.sample(at(2000)), None, "the second has waited");
+}
+
+#[test]
+fn first_bytes_of_one_step_are_one_sample_in_whatever_order_they_come() {
+    for swapped in [false, true] {
+        let mut ledger = Ledger::default();
+        let first = ledger.sent(at(0), 500, work(500));
+        let second = ledger.sent(at(1), 700, work(700));
+        let order = if swapped { [second, first] } else { [first, second] };
+        ledger.answered(at(130), order[0]);
+        ledger.answered(at(132), order[1]);
+        let mut both = work(500);
+        both += work(700);
+        assert_eq!(ledger.sample(at(200)), Some(Sample { work: both, seconds: 0.132 }));
+    }
+}
+
+#[test]
+fn what_a_scrape_reports_beyond_our_own_is_others_until_it_has_been_worked_off() {
+    let load = |running, waiting| Some(EngineLoad { running, waiting, ..EngineLoad::default() });
+    let mut ledger = Ledger::default();
+    let first = ledger.sent(at(0), 1000, work(1000));
+    let second = ledger.sent(at(0), 1000, work(1000));
+    ledger.answered(at(50), first);
+    ledger.scrape_started();
+    ledger.answered(at(60), second);
+    // One of ours was waiting when the scrape began, and two were there.
+    ledger.scraped(at(100), load(5, 3));
+    assert_eq!(ledger.decoding(2000.0), (5.0, 8000.0));
+    near(wait(&ledger, 100), 1.0);
+    near(wait(&ledger, 400), 0.7);
+    near(wait(&ledger, 2000), 0.0);
+    ledger.scrape_started();
+    ledger.scraped(at(3000), load(1, 0));
+    assert_eq!(ledger.decoding(2000.0), (2.0, 2000.0), "our own are known better than by a scrape");
+    ledger.scraped(at(6000), load(9, 9));
+    ledger.scraped(at(6000), None);
+    near(wait(&ledger, 6000), 0.0);
+}

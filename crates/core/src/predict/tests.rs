@@ -1,0 +1,107 @@
+use super::*;
+use std::time::Duration;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn predictor(replicas: usize) -> Predictor {
+    let mut predictor = Predictor::new();
+    (0..replicas).for_each(|_| predictor.add_replica());
+    predictor
+}
+
+/// Blocks of 500 tokens.
+fn prompt(tokens: u32, blocks: &[u64]) -> Prompt<'_> {
+    Prompt { tokens, blocks, block_tokens: 500 }
+}
+
+fn near(got: f64, expected: f64) {
+    assert!((got - expected).abs() < 1e-9, "{got} is not {expected}");
+}
+
+const TALK: [u64; 4] = [11, 12, 13, 14];
+
+#[test]
+fn a_warm_replica_works_on_the_rest_alone() {
+    let mut predictor = predictor(2);
+    let sent = predictor.sent(at(0), 0, &prompt(2000, &TALK), 0).unwrap();
+    predictor.answered(at(204), 0, sent);
+    let query = predictor.query(at(1000), &prompt(3000, &[11, 12, 13, 14, 15, 16]), 2);
+    let (warm, cold) = (query.predict(0), query.predict(1));
+    assert_eq!((warm.depth, cold.depth), (4, 0));
+    // 1,000 tokens behind 2,000: 1,000 * 0.1 ms and 1,000 * 2,500 * 4 ns. Cold: 3,000 * 0.1 ms and 3,000 * 1,500 * 4 ns.
+    near(warm.ttft(), 0.11);
+    near(cold.ttft(), 0.3 + 0.018);
+}
+
+#[test]
+fn what_was_sent_waits_its_turn_and_its_prefix_counts_as_warm_at_once() {
+    let mut predictor = predictor(2);
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    let query = predictor.query(at(100), &prompt(2000, &TALK), 2);
+    // 2,000 tokens take 0.2 s and 2,000 * 1,000 * 4 ns, of which 0.1 s are over.
+    near(query.wait(0), 0.108);
+    assert_eq!((query.depth(0), query.depth(1)), (4, 0));
+}
+
+#[test]
+fn a_new_talk_on_a_popular_beginning_is_forgiven_its_prefill_where_the_traffic_is_not() {
+    let mut predictor = predictor(4);
+    // Two talks share their first two blocks: 0 holds them and has all the traffic.
+    for (at_ms, last) in [(0, 3), (500, 4)] {
+        predictor.sent(at(at_ms), 0, &prompt(1500, &[1, 2, last]), 0);
+    }
+    let new = prompt(1500, &[1, 2, 5]);
+    let prediction = predictor.query(at(5000), &new, 4).predict(1);
+    // 1,000 of 1,500 tokens are forgiven of 1,500 * 0.1 ms + 1,500 * 750 * 4 ns.
+    near(prediction.forgiven, 0.1545 * 1000.0 / 1500.0);
+    near(prediction.terms.prefill, 0.1545 / 3.0);
+    near(prediction.ttft(), 0.1545);
+    let own = prompt(2000, &[1, 2, 3, 6]);
+    near(predictor.query(at(5000), &own, 4).predict(1).forgiven, 0.0);
+    // The others get as much: nobody has more than its share.
+    for replica in 1..4 {
+        for (at_ms, last) in [(5000, 7), (5001, 8)] {
+            predictor.sent(at(at_ms), replica, &prompt(500, &[100 * last + replica as u64]), 0);
+        }
+    }
+    let even = predictor.query(at(5002), &new, 4).predict(1).forgiven;
+    near(even, 0.0);
+}
+
+#[test]
+fn slow_replicas_are_predicted_slow_and_do_not_slow_the_others() {
+    let mut predictor = predictor(2);
+    for turn in 0..200 {
+        let start = at(turn * 10_000);
+        for (replica, millis) in [(0, 102), (1, 306)] {
+            let sent = predictor.sent(start, replica, &prompt(1000, &[]), 0).unwrap();
+            predictor.answered(start + Duration::from_millis(millis), replica, sent);
+            predictor.ended(start + Duration::from_millis(millis), replica, sent, Some(10));
+        }
+    }
+    let query = predictor.query(at(3_000_000), &prompt(1000, &[]), 2);
+    for (replica, seconds) in [(0, 0.102), (1, 0.306)] {
+        let got = query.predict(replica).ttft();
+        assert!((got / seconds - 1.0).abs() < 0.1, "{replica}: {got} is not {seconds}");
+    }
+}
+
+#[test]
+fn a_replica_that_is_gone_has_nothing_warm() {
+    let mut predictor = predictor(2);
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    predictor.forget(0);
+    assert_eq!(predictor.query(at(1), &prompt(2000, &TALK), 2).depth(0), 0);
+}
+
+#[test]
+fn the_engine_says_how_much_it_can_hold() {
+    let mut predictor = predictor(1);
+    let load = |kv_tokens| Some(EngineLoad { kv_tokens: Some(kv_tokens), ..EngineLoad::default() });
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    let tokens = |predictor: &Predictor| (2.0 * predictor.block_tokens) as u64 + 1;
+    predictor.scraped(at(10), 0, load(tokens(&predictor)));
+    assert_eq!(predictor.query(at(20), &prompt(2000, &TALK), 1).depth(0), 2);
+}
