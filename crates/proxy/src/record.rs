@@ -165,20 +165,24 @@ impl Record {
         self.queued = Some(self.queued.unwrap_or_default() + time);
     }
 
-    /// Counts the engine reported, else an estimate of the prompt and `generated` tokens; None: nothing is known, and
-    /// nothing was used. `whole`: the answer came to its end; the counts that stand at the beginning of one that broke
-    /// off say less than what was seen of it. The key's reservation is settled with it.
+    /// Counts the engine reported, else an estimate of the prompt; and `generated` tokens beyond those counts. None:
+    /// nothing is known, and nothing was used. `whole`: the answer came to its end, so that counts of generated tokens
+    /// are its last word; those of one that broke off say nothing of what came behind them. The key's reservation is
+    /// settled with it.
     pub(crate) fn tokens(&mut self, reported: Option<Usage>, generated: Option<u64>, whole: bool) {
         // The tokens of a stored response were counted when it was made.
         let counts = !self.endpoint.is_some_and(Endpoint::is_stored_response);
         let (reported, generated) = (reported.filter(|_| counts), generated.filter(|_| counts));
         let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
-        let seen = generated.unwrap_or(0);
+        let beyond = generated.unwrap_or(0);
         (self.usage, self.source) = match (reported.map(plausible), generated) {
-            (Some(usage), _) if whole || usage.completion_tokens >= seen => {
+            (Some(usage), _) if beyond == 0 || whole && usage.completion_tokens > 0 => {
                 (Some(usage), UsageSource::Engine)
             }
-            (Some(usage), _) => (Some(Usage { completion_tokens: seen, ..usage }), UsageSource::Estimated),
+            (Some(usage), _) => {
+                let completion_tokens = usage.completion_tokens.saturating_add(beyond);
+                (Some(Usage { completion_tokens, ..usage }), UsageSource::Estimated)
+            }
             (None, Some(completion_tokens)) => {
                 let usage = Usage {
                     prompt_tokens: prompt,

@@ -4,8 +4,8 @@
 mod plain;
 
 use crate::{
-    AnswerScan, Edits, IncludeUsage, Observer, Peek, PeekError, Shape, StreamError, StreamKind, Usage, Value,
-    conversation_key, peek as read, prefix_key, unescape,
+    AnswerScan, Edits, IncludeUsage, Observer, Peek, PeekError, Shape, StreamError, StreamKind, Uncounted,
+    Usage, Value, conversation_key, peek as read, prefix_key, unescape,
 };
 
 const SHAPES: [Shape; 5] = [Shape::Chat, Shape::Completions, Shape::Messages, Shape::Responses, Shape::Other];
@@ -118,6 +118,7 @@ struct Said {
     complete: u64,
     events: u64,
     content_events: u64,
+    uncounted: Uncounted,
     first_content: usize,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -149,6 +150,7 @@ fn observe(kind: StreamKind, hide: bool, stream: &[u8], mut next: impl FnMut() -
         complete: observer.complete(),
         events: observer.events(),
         content_events: observer.content_events(),
+        uncounted: observer.uncounted(),
         first_content,
         usage: observer.usage(),
         finish_reason: observer.finish_reason().map(str::to_owned),
@@ -190,6 +192,8 @@ fn splits(kind: StreamKind, stream: &[u8], seed: usize, cuts: &[usize]) {
         // An event that `finish` alone completes is counted, but no feed is left to tell.
         let told = whole.content_events.min(1) as usize;
         assert!(whole.first_content == told || whole.first_content == 0 && whole.content_events == 1);
+        let Uncounted { events, bytes } = whole.uncounted;
+        assert!(u64::from(events) <= whole.content_events && bytes as usize <= stream.len());
         if !hide {
             assert_eq!(whole.bytes, stream);
             let (events, comments) = plain::events_and_comments(stream);

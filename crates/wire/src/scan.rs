@@ -15,8 +15,8 @@ use crate::bits::{InContainer, InString};
 use places::{Field, Place, field_of};
 use token::{Token, WORD};
 
-/// Deepest nesting of what is read: event, response, usage, details; or event, choices, choice, delta.
-const DEPTH: usize = 4;
+/// Deepest nesting of what is read: event, choices, choice, delta, calls, call, function.
+const DEPTH: usize = 7;
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub(crate) struct Scan {
     state: State,
     places: [Place; DEPTH],
     depth: u8,
+    /// The lowest bit: the innermost place is an array; the next one that around it, and so on.
+    arrays: u8,
     /// What the value being read is.
     field: Field,
     /// Of a name, word or number that began in an earlier part.
@@ -71,6 +73,7 @@ impl Scan {
             state: State::Start,
             places: [Place::Top; DEPTH],
             depth: 0,
+            arrays: 0,
             field: Field::Nothing,
             token: Token::default(),
             choices: 0,
@@ -114,8 +117,7 @@ impl Scan {
                 return 1;
             }
             (State::Element, _) => {
-                self.field = Field::Choice;
-                facts.choices = Choices::Some;
+                self.element(facts);
                 self.value(byte, facts)
             }
             (State::Value, _) => self.value(byte, facts),
@@ -129,6 +131,17 @@ impl Scan {
         usize::from(!matches!(self.state, State::Scalar))
     }
 
+    /// An element of one of the two arrays that are read begins.
+    fn element(&mut self, facts: &mut Facts) {
+        if self.place() == Place::ToolCalls {
+            self.field = Field::ToolCall;
+            facts.payload = true;
+        } else {
+            self.field = Field::Choice;
+            facts.choices = Choices::Some;
+        }
+    }
+
     /// The state inside the value that begins with `byte`.
     fn value(&mut self, byte: u8, facts: &mut Facts) -> State {
         match byte {
@@ -137,7 +150,7 @@ impl Scan {
                 facts.error |= self.field == Field::Error;
                 match self.field.place(byte) {
                     Some(place) => self.enter(place, facts),
-                    None if matches!(self.field, Field::Payload) => State::Probe,
+                    None if matches!(self.field, Field::Payload | Field::ToolCalls) => State::Probe,
                     None => State::Skip(InContainer::new()),
                 }
             }
@@ -164,6 +177,7 @@ impl Scan {
             Some(slot) => {
                 *slot = place;
                 self.depth += 1;
+                self.arrays = self.arrays << 1 | u8::from(place.is_array());
                 self.resume();
             }
             None => self.state = State::Skip(InContainer::new()),
@@ -175,6 +189,7 @@ impl Scan {
             facts.end_usage();
         }
         self.depth = self.depth.saturating_sub(1);
+        self.arrays >>= 1;
         self.resume();
     }
 
@@ -185,9 +200,9 @@ impl Scan {
 
     /// Behind a value: what its container goes on with.
     fn resume(&mut self) {
-        self.state = match self.place() {
-            _ if self.depth == 0 => State::Done,
-            Place::Choices => State::Element,
+        self.state = match self.depth {
+            0 => State::Done,
+            _ if self.arrays & 1 != 0 => State::Element,
             _ => State::Member,
         };
     }
@@ -213,8 +228,14 @@ impl Scan {
         let closed = reader.close(rest);
         let raw = closed.map_or(rest, |len| rest.get(..len - 1).unwrap_or_default());
         match self.field {
-            Field::Payload => facts.payload |= !raw.is_empty(),
-            Field::Delta => facts.delta_text |= !raw.is_empty(),
+            Field::Payload => {
+                facts.payload |= !raw.is_empty();
+                facts.text_bytes += raw.len() as u64;
+            }
+            Field::Delta => {
+                facts.delta_text |= !raw.is_empty();
+                facts.text_bytes += raw.len() as u64;
+            }
             Field::Error => facts.error |= !raw.is_empty(),
             Field::Finish if self.form != Form::Event && self.choices > 1 => {}
             field if field.is_word() => {

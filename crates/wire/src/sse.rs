@@ -53,6 +53,16 @@ pub struct Pass {
     pub first_content: bool,
 }
 
+/// Generated content that no usage has counted yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uncounted {
+    /// Events that carried content, reasoning or a tool call. Saturates.
+    pub events: u32,
+    /// Bytes of their texts: content, reasoning, refusals, names and arguments of tool calls; as written, escapes not
+    /// decoded. Sound is no text. Saturates.
+    pub bytes: u32,
+}
+
 /// Reads along a stream of events fed in any split. Between events it holds no heap, save the error, an unusual
 /// finish reason or a response's id once there was one.
 #[derive(Debug)]
@@ -60,6 +70,7 @@ pub struct Observer {
     complete: u64,
     events: u64,
     content_events: u64,
+    uncounted: Uncounted,
     counts: Option<Counts>,
     finish: Option<Word>,
     error: Option<Box<StreamError>>,
@@ -76,6 +87,13 @@ pub struct Observer {
     drop_lf: bool,
 }
 
+impl Uncounted {
+    fn add(&mut self, bytes: u64) {
+        self.events = self.events.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+}
+
 /// What became of the bytes up to `len`.
 struct Step {
     len: usize,
@@ -90,6 +108,7 @@ impl Observer {
             complete: 0,
             events: 0,
             content_events: 0,
+            uncounted: Uncounted::default(),
             counts: None,
             finish: None,
             error: None,
@@ -160,6 +179,12 @@ impl Observer {
     /// Events that carried content, reasoning or a tool call.
     pub fn content_events(&self) -> u64 {
         self.content_events
+    }
+
+    /// What was generated since the last usage that counted completion tokens: all of it where there was none. An event
+    /// that has both is counted by its usage.
+    pub fn uncounted(&self) -> Uncounted {
+        self.uncounted
     }
 
     /// The last usage seen: running totals are not summed. Messages tell it in two parts, which are merged.
@@ -269,9 +294,15 @@ impl Observer {
         if self.kind == StreamKind::Responses && self.response_id.is_none() {
             self.response_id.clone_from(&facts.id);
         }
-        self.content_events += u64::from(meaning::content(self.kind, kind, facts));
+        if meaning::content(self.kind, kind, facts) {
+            self.content_events += 1;
+            self.uncounted.add(meaning::content_bytes(kind, facts));
+        }
         self.ended |= meaning::ends(self.kind, kind);
         if let Some(counts) = &facts.counts {
+            if counts.has_completion() {
+                self.uncounted = Uncounted::default();
+            }
             match &mut self.counts {
                 Some(earlier) if self.kind == StreamKind::Messages => earlier.merge(counts),
                 earlier => *earlier = Some(*counts),

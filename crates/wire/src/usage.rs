@@ -53,6 +53,10 @@ impl Counts {
         (self.given & 1 << count as u8 != 0).then_some(self.values[count as usize])
     }
 
+    pub(crate) fn has_completion(&self) -> bool {
+        self.get(Count::Completion).is_some()
+    }
+
     /// Counts given by `later` replace those here; the others stay (Anthropic tells the prompt first, the rest last).
     pub(crate) fn merge(&mut self, later: &Counts) {
         for (index, value) in later.values.iter().enumerate() {

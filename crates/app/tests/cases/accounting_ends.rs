@@ -146,6 +146,33 @@ async fn a_27_who_leaves_a_messages_stream_pays_for_what_was_made() {
     assert_estimate(&line, charged, 30);
 }
 
+/// Some engines send many tokens in one event: then the text tells more than the number of events does.
+#[tokio::test]
+async fn a_27_who_leaves_a_stream_of_large_events_pays_for_their_text() {
+    let mut ends = Ends::new().await;
+    let call = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"ARGS"}}]}}]}"#;
+    let call = format!("data: {}\n\n", call.replace("ARGS", &"a".repeat(399))).into_bytes();
+    let text = || text_event(&"t".repeat(400));
+    let total = r#"{"choices":[{"index":0,"delta":{"content":"TEXT"}}],"usage":{"prompt_tokens":1000,"completion_tokens":20}}"#;
+    let total = format!("data: {}\n\n", total.replace("TEXT", &"t".repeat(400))).into_bytes();
+    // The events, and the tokens that are charged for them. A running total counts what came before it, and no more.
+    for (events, tokens) in
+        [(vec![role_event(), text(), text(), call], 300), (vec![text(), total.clone(), text()], 120)]
+    {
+        let charged = ends.bench.key_usage("ann").day.tokens;
+        ends.up.answer_with([open_stream(&events), vec![Step::Hang]].concat());
+        let mut client = ends.bench.client().await;
+        client.send(&request(r#","stream":true"#)).await;
+        assert_eq!(client.head().await.status(), 200);
+        for event in &events {
+            assert_eq!(client.event().await, *event);
+        }
+        client.reset();
+        let (line, charged) = ends.line(charged).await;
+        assert_estimate(&line, charged, tokens);
+    }
+}
+
 #[tokio::test]
 async fn a_27_who_leaves_the_queue_pays_nothing() {
     let ends = Ends::new().await;

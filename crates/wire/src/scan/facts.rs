@@ -52,6 +52,8 @@ pub(crate) enum EventKind {
     ResponseFailed,
     /// `response.*.delta` and the like: a piece of text in `delta`.
     Delta,
+    /// `response.audio.delta` and the like: a piece of sound, whose bytes are no text.
+    SoundDelta,
     Error,
     Another,
 }
@@ -63,6 +65,7 @@ impl EventKind {
             b"response.completed" | b"response.incomplete" => Self::ResponseEnd,
             b"response.failed" => Self::ResponseFailed,
             b"error" => Self::Error,
+            _ if name.ends_with(b"audio.delta") => Self::SoundDelta,
             _ if name.ends_with(b".delta") => Self::Delta,
             _ => Self::Another,
         }
@@ -80,6 +83,8 @@ pub(crate) struct Facts {
     pub(crate) payload: bool,
     /// `delta` is a text that is not empty.
     pub(crate) delta_text: bool,
+    /// Bytes of those texts, and of tools' names and arguments, as written (escapes not decoded).
+    pub(crate) text_bytes: u64,
     /// `content_block` is a tool's use.
     pub(crate) tool_block: bool,
     /// `error` is an object or a text.

@@ -23,6 +23,17 @@ pub(super) enum Place {
     Usage,
     PromptDetails,
     CompletionDetails,
+    /// `tool_calls` of a choice's delta.
+    ToolCalls,
+    ToolCall,
+    /// What a call says: `function`, `custom`, or the older `function_call`.
+    Call,
+}
+
+impl Place {
+    pub(super) fn is_array(self) -> bool {
+        matches!(self, Self::Choices | Self::ToolCalls)
+    }
 }
 
 /// What a member is.
@@ -41,7 +52,7 @@ pub(super) enum Field {
     Usage,
     PromptDetails,
     CompletionDetails,
-    /// A generated text, list or object: what matters is whether it is empty.
+    /// A generated text, list or object: what matters is whether it is empty, and of a text how long it is.
     Payload,
     Count(Count),
     /// `finish_reason` of a choice.
@@ -58,6 +69,9 @@ pub(super) enum Field {
     BlockType,
     ErrorType,
     ErrorCode,
+    ToolCalls,
+    ToolCall,
+    Call,
 }
 
 impl Field {
@@ -67,6 +81,9 @@ impl Field {
             (Field::Choices, b'[') => Place::Choices,
             (Field::Choice, b'{') => Place::Choice,
             (Field::ChoiceDelta, b'{') => Place::ChoiceDelta,
+            (Field::ToolCalls, b'[') => Place::ToolCalls,
+            (Field::ToolCall, b'{') => Place::ToolCall,
+            (Field::Call, b'{') => Place::Call,
             (Field::Response, b'{') => Place::Response,
             (Field::Message, b'{') => Place::Message,
             (Field::Delta, b'{') => Place::Delta,
@@ -105,10 +122,15 @@ pub(super) fn field_of(form: Form, place: Place, name: &[u8]) -> Field {
             _ => Field::Nothing,
         },
         Place::ChoiceDelta => match name {
-            b"content" | b"reasoning" | b"reasoning_content" | b"refusal" | b"text" | b"tool_calls"
-            | b"function_call" | b"audio" => Field::Payload,
+            b"content" | b"reasoning" | b"reasoning_content" | b"refusal" | b"text" | b"audio" => {
+                Field::Payload
+            }
+            b"tool_calls" => Field::ToolCalls,
+            b"function_call" => Field::Call,
             _ => Field::Nothing,
         },
+        Place::ToolCall if matches!(name, b"function" | b"custom") => Field::Call,
+        Place::Call if matches!(name, b"name" | b"arguments" | b"input") => Field::Payload,
         Place::Response => match name {
             b"usage" => Field::Usage,
             b"status" => Field::Status,

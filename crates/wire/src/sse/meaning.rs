@@ -19,13 +19,18 @@ pub(super) fn ends(kind: StreamKind, event: EventKind) -> bool {
 
 /// Whether something generated is in it. A role alone, or an empty text, is not.
 pub(super) fn content(kind: StreamKind, event: EventKind, facts: &Facts) -> bool {
-    let delta = event == EventKind::Delta && facts.delta_text;
+    let delta = matches!(event, EventKind::Delta | EventKind::SoundDelta) && facts.delta_text;
     match kind {
         StreamKind::Chat | StreamKind::Completions => facts.payload,
         StreamKind::Messages => facts.payload || facts.tool_block,
         StreamKind::Responses => delta,
         StreamKind::Other => facts.payload || delta,
     }
+}
+
+/// Bytes of generated text in it, as written: sound is none.
+pub(super) fn content_bytes(event: EventKind, facts: &Facts) -> u64 {
+    if event == EventKind::SoundDelta { 0 } else { facts.text_bytes }
 }
 
 /// The event that `include_usage` adds: no choices, usage, and no error.

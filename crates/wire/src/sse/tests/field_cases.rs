@@ -1,6 +1,6 @@
 //! Field cases about streams, as far as the observer decides them.
 
-use super::super::StreamKind;
+use super::super::{StreamKind, Uncounted};
 use super::{chat, every_split, read, usage};
 
 const ROLE: &str = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#;
@@ -153,5 +153,66 @@ fn a_29_the_first_generated_payload_stops_the_clock() {
         assert!(observer.feed(&mut back.as_bytes().to_vec()).first_content, "{event}");
         assert!(!observer.feed(&mut event.clone().into_bytes()).first_content, "only once");
         assert_eq!(observer.content_events(), 2);
+    }
+}
+
+/// The text of every dialect, and nothing around it; what a usage has counted is counted.
+#[test]
+fn a_27_the_text_that_was_seen_has_a_length_in_every_dialect() {
+    use StreamKind::{Chat, Completions, Messages, Other, Responses};
+    let chat = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
+    let call = |call: &str| chat(&format!(r#"{{"tool_calls":[{{"index":0,"type":"function",{call}}}]}}"#));
+    let delta = |delta: &str| format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
+    let of = |kind: &str| format!(r#"{{"type":"response.{kind}","item_id":"i","delta":"abcdefgh"}}"#);
+    let cases: &[(StreamKind, String, u32, u32)] = &[
+        (Chat, chat(r#"{"role":"assistant","content":""}"#), 0, 0),
+        (Chat, chat(r#"{"content":"abcd"}"#), 1, 4),
+        (Chat, chat(r#"{"content":"a\"b\u4e2d"}"#), 1, 10),
+        (Chat, chat(r#"{"content":"abcd","reasoning_content":"ef"}"#), 1, 6),
+        (Chat, chat(r#"{"reasoning":"abc","refusal":"de"}"#), 1, 5),
+        (Chat, call(r#""id":"call_0123456789","function":{"name":"get","arguments":""}"#), 1, 3),
+        (Chat, call(r#""function":{"arguments":"{\"x\":1}"}"#), 1, 9),
+        (Chat, call(r#""custom":{"name":"get","input":"abc"}"#), 1, 6),
+        (
+            Chat,
+            chat(r#"{"tool_calls":[{"function":{"arguments":"ab"}},{"function":{"arguments":"cd"}}]}"#),
+            1,
+            4,
+        ),
+        (Chat, chat(r#"{"tool_calls":[]}"#), 0, 0),
+        (Chat, chat(r#"{"function_call":{"name":"f","arguments":"abc"}}"#), 1, 4),
+        (Chat, chat(r#"{"audio":{"data":"AAAAAAAA"}}"#), 1, 0),
+        (
+            Completions,
+            r#"{"choices":[{"text":"ab","logprobs":{"tokens":["ab"]}},{"text":"c"}]}"#.into(),
+            1,
+            3,
+        ),
+        (Messages, delta(r#"{"type":"text_delta","text":"abc"}"#), 1, 3),
+        (Messages, delta(r#"{"type":"thinking_delta","thinking":"abcd"}"#), 1, 4),
+        (Messages, delta(r#"{"type":"input_json_delta","partial_json":"{\"a\":"}"#), 1, 7),
+        (Messages, delta(r#"{"type":"signature_delta","signature":"abcd"}"#), 0, 0),
+        (Responses, of("output_text.delta"), 1, 8),
+        (Responses, of("reasoning_text.delta"), 1, 8),
+        (Responses, of("function_call_arguments.delta"), 1, 8),
+        (Responses, of("audio.delta"), 1, 0),
+        (Responses, of("output_text.done"), 0, 0),
+        (Other, chat(r#"{"content":"abcd"}"#), 1, 4),
+    ];
+    for (kind, event, events, bytes) in cases {
+        let stream = format!("data: {event}\n\n").repeat(2);
+        let (mut observer, _) = read(*kind, false, stream.as_bytes());
+        assert_eq!(observer.uncounted(), Uncounted { events: 2 * events, bytes: 2 * bytes }, "{event}");
+        every_split(*kind, stream.as_bytes(), 5);
+        let usage = r#"{"choices":[{"delta":{"content":"ab"}}],"usage":{"completion_tokens":2}}"#;
+        observer.feed(&mut format!("data: {usage}\n\n").into_bytes());
+        assert_eq!(observer.uncounted(), Uncounted::default(), "an event is counted by its own usage");
+        let prompt = r#"{"choices":[],"usage":{"prompt_tokens":2}}"#;
+        observer.feed(&mut format!("data: {event}\n\ndata: {prompt}\n\n").into_bytes());
+        assert_eq!(
+            observer.uncounted(),
+            Uncounted { events: *events, bytes: *bytes },
+            "none counted {event}"
+        );
     }
 }
