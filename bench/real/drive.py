@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 
 import engines
+import reconcile
 import refusals
 from gateway import Gateway, answers, wait_for
 
@@ -151,7 +152,8 @@ def usage_lines(gateway, generations, cancelled):
 
 
 def stage(table, fleet, name, wanted, gateway_binary):
-    """One gateway in front of the wanted engines: the SDKs and their usage lines, then load, then a death."""
+    """One gateway in front of the wanted engines: the SDKs and their usage lines, then load, then a death. Between them
+    the lines of every kind of request are held against the engines' counters."""
     try:
         fleet.start(wanted)
     except RuntimeError as error:
@@ -164,6 +166,8 @@ def stage(table, fleet, name, wanted, gateway_binary):
             with_llama = any(engine == "llama" for engine, _, _ in wanted)
             counts = run_sdks(table, name, gateway.base, urls, skip=NOT_FOR_LLAMA if with_llama else None)
             table.run(name, "usage lines", lambda: usage_lines(gateway, *counts))
+        table.run(name, "lines and engines, whole answers", lambda: reconcile.whole_answers(gateway_binary, urls))
+        table.run(name, "lines and engines, clients leave", lambda: reconcile.clients_that_leave(gateway_binary, urls))
         with Gateway(gateway_binary, words) as gateway:
             table.run(name, "vllm bench serve", lambda: bench_serve(gateway.base))
             engine, port, _ = wanted[-1]
