@@ -102,14 +102,17 @@ pub(crate) struct CheckArgs {
 /// Options of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is sent to a replica and nothing is reserved.
+Nothing is sent to a replica and nothing is reserved. Where every slot is taken the result is whether
+the request would wait, and how many are served before it. Limits of keys are not looked at.
 
 Examples:
   sluicegate explain --model qwen3 --text 'Hello'
+  sluicegate explain --model qwen3 --key team-a
   sluicegate explain --model qwen3 --session s-17 --text 'Hello'
   sluicegate explain --file body.json
 where body.json is the body of a chat completion, or a whole request:
-  {\"method\": \"POST\", \"path\": \"/v1/completions\", \"headers\": {\"x-session-id\": \"s-17\"}, \"body\": {...}}")]
+  {\"method\": \"POST\", \"path\": \"/v1/completions\", \"headers\": {\"x-session-id\": \"s-17\"}, \"body\": {...}}
+and may say \"key\": \"team-a\" as well.")]
 pub(crate) struct ExplainArgs {
     /// Admin side of the gateway
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
@@ -117,6 +120,9 @@ pub(crate) struct ExplainArgs {
     /// Environment variable that holds the admin token, if the gateway wants one [default: SLUICEGATE_ADMIN_TOKEN]
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
+    /// Name of the key that sends it, as in the configuration; without it every route may be used
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key: Option<String>,
     /// File with a chat body or a whole request, as JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,

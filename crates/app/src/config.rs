@@ -33,6 +33,7 @@ use toml::de::{DeTable, DeValue};
 pub use choices::OnFull;
 pub use diagnostics::Diagnostics;
 pub use docs::{DocsFormat, config_docs};
+pub(crate) use nearest::nearest;
 
 use diagnostics::{Origin, Problems};
 use read::{Reader, Value};

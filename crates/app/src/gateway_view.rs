@@ -5,14 +5,18 @@ mod queues;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluicegate_core::{Candidate, Explanation, Health, PoolSnapshot};
+use sluicegate_core::{Candidate, Explanation, Health, NoPlace, PoolSnapshot};
 use sluicegate_proxy::plan::AllowedRoutes;
-use sluicegate_proxy::{Explained, Gateway, Key};
+use sluicegate_proxy::{Explained, Gateway, Key, Refusal};
 
+use crate::config::nearest;
 use crate::inspect::{
     CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, KeyState, NotFound, OutcomeView,
     QueueView, Readiness, RefusedView, health_name, no_replica_name,
 };
+
+/// Most names of keys that a refusal lists.
+const MOST_NAMED: usize = 10;
 
 /// A gateway and whether its shutdown was asked for.
 pub(crate) struct GatewayView {
@@ -35,7 +39,7 @@ impl GatewayView {
         key.map(|key| &**key).ok_or_else(|| RefusedView {
             status: 404,
             code: "unknown_key".into(),
-            message: format!("there is no key of the name `{name}`"),
+            message: unknown_key(name, self.gateway.keys().iter().map(|key| &**key.name())),
         })
     }
 }
@@ -89,7 +93,7 @@ impl Inspect for GatewayView {
         let ExplainRequest { method, target, headers, body, key } = request;
         let key = key.as_deref().map(|name| self.key(name)).transpose()?;
         match self.gateway.explain(method, target, headers, body, key) {
-            Ok(explained) => Ok(explained_view(explained)),
+            Ok(explained) => Ok(explained_view(explained, key)),
             Err(refusal) => Err(RefusedView {
                 status: refusal.status(),
                 code: refusal.code().to_owned(),
@@ -111,6 +115,18 @@ impl Inspect for GatewayView {
     }
 }
 
+/// Names of keys are no secret here: `GET /api/state` lists them.
+fn unknown_key<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let hint = match (nearest(name, known.iter().copied()), known.len()) {
+        (_, 0) => "this gateway has none".to_owned(),
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, 1..=MOST_NAMED) => format!("there are: {}", known.join(", ")),
+        (None, len) => format!("there are {len}: {}, ...", known[..MOST_NAMED].join(", ")),
+    };
+    format!("there is no key of the name `{name}`; {hint}")
+}
+
 const fn takes_requests(health: Health) -> bool {
     matches!(health, Health::Live | Health::Probing)
 }
@@ -130,7 +146,7 @@ fn key_state(key: &Key) -> KeyState {
     }
 }
 
-fn explained_view(explained: Explained) -> ExplainedView {
+fn explained_view(explained: Explained, key: Option<&Key>) -> ExplainedView {
     let hash = |hash: u64| format!("{hash:016x}");
     let Explanation { outcome, candidates, steps } = explained.explanation;
     let outcome = match outcome {
@@ -142,10 +158,18 @@ fn explained_view(explained: Explained) -> ExplainedView {
                 spilled,
             }
         }
-        Err(cause) => OutcomeView::NoReplica { reason: no_replica_name(cause).to_owned() },
+        Err(NoPlace::NoReplica(cause)) => {
+            OutcomeView::NoReplica { reason: no_replica_name(cause).to_owned() }
+        }
+        Err(NoPlace::Waits { ahead }) => OutcomeView::Waits { ahead: ahead as u64 },
+        Err(NoPlace::Full { retry_after }) => {
+            let refusal = Refusal::QueueFull { retry_after };
+            OutcomeView::QueueFull { retry_after_seconds: refusal.retry_after().unwrap_or_default() }
+        }
     };
     ExplainedView {
         route: String::from(&*explained.route),
+        key: key.map(|key| String::from(&**key.name())),
         pool: String::from(&*explained.pool),
         session: explained.session.map(hash),
         prefix: explained.prefix.map(hash),

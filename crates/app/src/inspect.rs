@@ -180,6 +180,8 @@ pub struct ExplainRequest {
 pub struct ExplainedView {
     /// The route's public name.
     pub route: String,
+    /// Name of the key that was asked for; None: whoever may use every route.
+    pub key: Option<String>,
     /// The pool asked.
     pub pool: String,
     /// Hash of the session key, in hexadecimal digits, where there is one.
@@ -213,6 +215,16 @@ pub enum OutcomeView {
     NoReplica {
         /// Why.
         reason: String,
+    },
+    /// It would wait for a slot.
+    Waits {
+        /// Requests that wait now and are served before it, if nobody else comes or leaves.
+        ahead: u64,
+    },
+    /// It would be refused with `queue_full`: as many of its route wait as may.
+    QueueFull {
+        /// What its `Retry-After` would say.
+        retry_after_seconds: u32,
     },
 }
 

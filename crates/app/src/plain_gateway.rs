@@ -147,6 +147,7 @@ impl Inspect for PlainGateway {
         }
         Ok(ExplainedView {
             route: "qwen3".into(),
+            key: request.key.clone(),
             pool: "big".into(),
             session: request.headers.iter().find(|(name, _)| name == "x-session-id").map(|(_, v)| v.clone()),
             prefix: None,
@@ -164,7 +165,7 @@ impl Inspect for PlainGateway {
                 inflight: 1,
                 excluded: None,
             }],
-            steps: request.key.iter().map(|key| format!("key: {key}")).collect(),
+            steps: Vec::new(),
         })
     }
 

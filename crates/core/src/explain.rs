@@ -6,16 +6,35 @@ use crate::ids::ReplicaId;
 use crate::pick::{NoReplica, PickRequest, Reason};
 use crate::snapshot::requests;
 use crate::time::Time;
+use std::time::Duration;
 
-/// What a pick would do and why.
+/// What would be done with a request and why.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The replica, the reason and whether a pin spilled; or why there is none.
-    pub outcome: Result<(ReplicaId, Reason, bool), NoReplica>,
+    pub outcome: Result<(ReplicaId, Reason, bool), NoPlace>,
     /// Every replica with the numbers seen and why it was left out.
     pub candidates: Vec<Candidate>,
-    /// The five steps in words.
+    /// The five steps in words, and the queue's part.
     pub steps: Vec<String>,
+}
+
+/// Why a request would get no place at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// No replica can take it.
+    NoReplica(NoReplica),
+    /// It would wait for a slot.
+    Waits {
+        /// Requests that wait now and are served before it, if nobody else comes or leaves and each costs as many
+        /// tokens as were expected.
+        ahead: usize,
+    },
+    /// It would be turned away: as many of its route wait as may.
+    Full {
+        /// As in [`Admission::Full`](crate::Admission::Full).
+        retry_after: Duration,
+    },
 }
 
 /// A replica as a choice sees it.
@@ -37,8 +56,9 @@ pub struct Candidate {
     pub excluded: Option<&'static str>,
 }
 
-pub(crate) fn explain(view: &View<'_>, now: Time, request: &PickRequest<'_>) -> Explanation {
-    let scope = Scope::Anywhere;
+/// What a choice in this scope would be: one that finds nothing says that there is no replica.
+pub(crate) fn explain(view: &View<'_>, now: Time, request: &PickRequest<'_>, scope: Scope) -> Explanation {
+    let without_slot = |index: usize| scope == Scope::WithSlot && !view.board[index].has_slot;
     let survey = Survey::of(view, request, scope);
     let candidates: Vec<Candidate> = view
         .replicas
@@ -51,16 +71,33 @@ pub(crate) fn explain(view: &View<'_>, now: Time, request: &PickRequest<'_>) -> 
             effective_running: requests(view.board[index].running),
             effective_waiting: requests(view.board[index].waiting),
             inflight: replica.load.inflight(),
-            excluded: exclusion(view, index, request, &survey).map(|why| why.as_str()),
+            excluded: exclusion(view, index, request, &survey)
+                .map(|why| why.as_str())
+                .or_else(|| without_slot(index).then_some("no free slot")),
         })
         .collect();
     let choice = view.choose(now, request, scope);
-    let steps = steps(view, &survey, &candidates, choice.as_ref());
-    Explanation { outcome: choice.map(|c| (c.replica, c.reason, c.spilled)), candidates, steps }
+    let steps = steps(view, scope, &survey, &candidates, choice.as_ref());
+    let outcome = choice.map(|c| (c.replica, c.reason, c.spilled)).map_err(NoPlace::NoReplica);
+    Explanation { outcome, candidates, steps }
+}
+
+impl Explanation {
+    /// The same where no replica has a free slot: what the queue makes of it takes the place of the last step.
+    pub(crate) fn without_slot(mut self, why: NoPlace) -> Self {
+        self.steps.pop();
+        self.steps.push(match why {
+            NoPlace::NoReplica(none) => format!("fallback: {none}"),
+            NoPlace::Waits { ahead } => format!("queue: waits for a slot, {ahead} before it"),
+            NoPlace::Full { .. } => "queue: full, as many requests of the route wait as may".into(),
+        });
+        Self { outcome: Err(why), ..self }
+    }
 }
 
 fn steps(
     view: &View<'_>,
+    scope: Scope,
     survey: &Survey,
     candidates: &[Candidate],
     choice: Result<&Choice, &NoReplica>,
@@ -74,10 +111,12 @@ fn steps(
         survey.in_service
     )];
     let open = candidates.iter().filter(|candidate| candidate.excluded.is_none()).count();
+    let room =
+        if scope == Scope::Anywhere { "without a queue" } else { "without a queue and with a free slot" };
     steps.push(if survey.no_wait.is_some() {
-        format!("no-wait: {open} LIVE without a queue, only they are candidates")
+        format!("no-wait: {open} LIVE {room}, only they are candidates")
     } else {
-        format!("no-wait: no LIVE replica is without a queue, {open} candidates")
+        format!("no-wait: no LIVE replica is {room}, {open} candidates")
     });
     if let Some(least) = survey.least_loaded() {
         let at = name(ReplicaId::from_index(least.index));

@@ -35,7 +35,7 @@ mod verdict;
 mod window;
 
 pub use effect::{Effect, Transition, TransitionReason};
-pub use explain::{Candidate, Explanation};
+pub use explain::{Candidate, Explanation, NoPlace};
 pub use health::Health;
 pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, Weight};
 pub use lease::Lease;

@@ -159,10 +159,10 @@ impl Pool {
         serving.next().is_none().then(|| ReplicaId::from_index(index))
     }
 
-    /// What `pick` would do and why, reserving nothing.
+    /// What [`Pool::pick`] would do and why, reserving nothing.
     #[must_use]
     pub fn explain(&self, now: Time, request: &PickRequest<'_>) -> Explanation {
-        explain::explain(&self.view(), now.max(self.now), request)
+        explain::explain(&self.view(), now.max(self.now), request, Scope::Anywhere)
     }
 
     /// The first answer byte is on its way to the client: pins are made, renewed or moved. Only a LIVE replica takes

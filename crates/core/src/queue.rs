@@ -9,6 +9,7 @@
 //! After every call of the pool no request waits for which there is a place, so that a newcomer that finds one
 //! overtakes nobody who could have had it.
 
+mod ahead;
 mod check;
 mod fairness;
 mod line;

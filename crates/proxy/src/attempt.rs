@@ -9,7 +9,7 @@ mod stored;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use sluicegate_core::{AttemptFailure, Attempts, Denial, KeyIndex, Next, Time, Verdict, Waiting};
+use sluicegate_core::{AttemptFailure, Attempts, Denial, Next, Time, Verdict};
 use sluicegate_wire::{ClientFraming, Dialect, Endpoint, RequestHead};
 
 use crate::answer::Answer;
@@ -187,10 +187,6 @@ async fn run_attempts(
     }
 }
 
-/// Most tokens that a request is expected to cost where keys take turns: no engine's context is longer, and whatever a
-/// client states must not decide who is served next for ever.
-const COST_MAX: u64 = 1 << 20;
-
 /// A place at a replica, waited for where slots say so.
 async fn reserve(
     client: &mut Client,
@@ -209,13 +205,7 @@ async fn reserve(
         // It takes no slot: a cancel would wait for the very response that it is to end.
         return route.pool.pick(&request).map_err(|none| Refusal::NoReplica(none).into());
     }
-    let waiting = Waiting {
-        key: out.key.map_or(KeyIndex(0), |key| key.index),
-        route: route.index,
-        priority: out.key.map_or(0, |key| key.plan.priority),
-        cost_tokens: out.resolved.ask.tokens.min(COST_MAX),
-        limits: route.plan.queue,
-    };
+    let waiting = out.resolved.waiting(out.key);
     match route.pool.admit(&request, waiting) {
         Admitted::Reserved(reserved) => Ok(reserved),
         Admitted::Full { retry_after } => Err(Refusal::QueueFull { retry_after }.into()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use httparse::Header;
-use sluicegate_core::{Explanation, Health, ModelId, ReplicaId, RouteIndex, Serves, Session};
+use sluicegate_core::{Explanation, Health, KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session};
 use sluicegate_wire::endpoint;
 
 use crate::buffers::Body;
@@ -234,7 +234,13 @@ impl Gateway {
             let sources = Sources { routes: &routes, responses: &self.responses };
             resolve(sources, endpoint, &headers, body, key, None)?
         };
-        let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]));
+        let mut waiting = resolved.waiting(key);
+        if key.is_none() && !self.keys().is_empty() {
+            // Whoever asks is none of those who wait.
+            waiting.key = KeyIndex(u32::MAX);
+        }
+        let waiting = (!endpoint.is_stored_response()).then_some(waiting);
+        let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]), waiting);
         Ok(Explained {
             route: resolved.route.plan.model.clone(),
             pool: resolved.route.pool.name().clone(),

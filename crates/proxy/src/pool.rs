@@ -190,8 +190,12 @@ impl Pool {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn explain(&self, request: &PickRequest<'_>) -> Explanation {
-        self.lock().explain(clock::now(), request)
+    /// What [`Self::pick`] would do, or, for a request that may have to wait for a slot, [`Self::admit`].
+    pub(crate) fn explain(&self, request: &PickRequest<'_>, waiting: Option<Waiting>) -> Explanation {
+        match waiting {
+            Some(waiting) => self.lock().explain_admission(clock::now(), request, waiting),
+            None => self.lock().explain(clock::now(), request),
+        }
     }
 
     /// Runs `f` on the core and sees to what it caused.

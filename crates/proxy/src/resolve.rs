@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use httparse::Header;
-use sluicegate_core::{Ask, PickRequest, ReplicaId, Session, Weight};
+use sluicegate_core::{Ask, KeyIndex, PickRequest, ReplicaId, Session, Waiting, Weight};
 use sluicegate_wire::{
     Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
     peek_form, prefix_key, session_key, unescape,
@@ -16,6 +16,9 @@ use crate::refusal::Refusal;
 use crate::responses::Responses;
 use crate::route::{Route, Routes};
 
+/// Most tokens that a request is expected to cost where keys take turns: no engine's context is longer, and whatever a
+/// client states must not decide who is served next for ever.
+const COST_MAX: u64 = 1 << 20;
 /// Output tokens that are reserved for a request that states no maximum.
 const OUTPUT_TOKENS: u64 = 1024;
 /// Longest list of models in a refusal.
@@ -77,6 +80,17 @@ impl Resolved {
             prefix: self.prefix,
             tried,
             only: self.only,
+        }
+    }
+
+    /// What it waits under where it has to wait for a slot.
+    pub(crate) fn waiting(&self, key: Option<&Key>) -> Waiting {
+        Waiting {
+            key: key.map_or(KeyIndex(0), |key| key.index),
+            route: self.route.index,
+            priority: key.map_or(0, |key| key.plan.priority),
+            cost_tokens: self.ask.tokens.min(COST_MAX),
+            limits: self.route.plan.queue,
         }
     }
 }

@@ -2,11 +2,13 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::env::VarError;
 use std::io::Read as _;
 
 use anyhow::Context as _;
 use hyper::Method;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{ExplainArgs, Failure, print};
@@ -15,6 +17,7 @@ use crate::inspect::ExplainedView;
 use crate::one_call::Answer;
 use crate::usage_sums::plain;
 
+const CHAT_PATH: &str = "/v1/chat/completions";
 /// Where the token is looked for unless another variable is named.
 const TOKEN_VARIABLE: &str = "SLUICEGATE_ADMIN_TOKEN";
 
@@ -49,7 +52,29 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Vec<u8>> {
     } else {
         std::fs::read(file)
     };
-    read.with_context(|| format!("cannot read {}", file.display()))
+    let body = read.with_context(|| format!("cannot read {}", file.display()))?;
+    match &args.key {
+        None => Ok(body),
+        Some(key) => with_key(&body, key).with_context(|| format!("{} together with --key", file.display())),
+    }
+}
+
+/// The request with the key's name in it; a body's bytes stay as they are.
+fn with_key(bytes: &[u8], key: &str) -> anyhow::Result<Vec<u8>> {
+    let raw = |value: &Value| serde_json::value::to_raw_value(value);
+    let given: Box<RawValue> = serde_json::from_slice(bytes).context("expected JSON")?;
+    let mut members: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(given.get()).context("expected a JSON object")?;
+    if !members.contains_key("path") {
+        members = BTreeMap::from([
+            ("path".into(), raw(&json!(CHAT_PATH))?),
+            ("headers".into(), raw(&json!({ "content-type": "application/json" }))?),
+            ("body".into(), given),
+        ]);
+    }
+    let doubled = members.insert("key".into(), raw(&json!(key))?).is_some();
+    anyhow::ensure!(!doubled, "it names a key of its own");
+    Ok(serde_json::to_vec(&members)?)
 }
 
 fn made_up(args: &ExplainArgs) -> Vec<u8> {
@@ -58,7 +83,7 @@ fn made_up(args: &ExplainArgs) -> Vec<u8> {
     if let (Some(session), Value::Object(headers)) = (&args.session, &mut headers) {
         headers.insert("x-session-id".into(), session.as_str().into());
     }
-    let whole = json!({ "path": "/v1/chat/completions", "headers": headers, "body": chat });
+    let whole = json!({ "path": CHAT_PATH, "headers": headers, "body": chat, "key": args.key });
     whole.to_string().into_bytes()
 }
 
@@ -75,10 +100,12 @@ fn ask(client: &AdminClient, body: Vec<u8>) -> anyhow::Result<ExplainedView> {
             client.url()
         );
     }
-    let message = serde_json::from_slice::<Value>(&body)
-        .ok()
-        .and_then(|answer| answer.pointer("/error/message")?.as_str().map(plain))
-        .unwrap_or_else(|| "no reason given".into());
+    let answer = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let told = |pointer| answer.pointer(pointer).and_then(Value::as_str);
+    let message = told("/error/message").map_or_else(|| "no reason given".into(), plain);
+    if told("/error/code") == Some("unknown_key") {
+        anyhow::bail!("{message}; --key takes the `name` of one of the [[keys]], not the key");
+    }
     if status == 401 {
         anyhow::bail!(
             "{message}; put it into {TOKEN_VARIABLE}, or name another variable with --token-env NAME"

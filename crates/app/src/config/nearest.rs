@@ -2,7 +2,7 @@
 
 /// The name closest to `typed`, if it is close enough to be meant: of the longer one at most a third of the letters
 /// differ, so a name of one letter never stands for another one.
-pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     known
         .into_iter()

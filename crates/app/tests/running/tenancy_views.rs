@@ -12,6 +12,7 @@ use sluicegate_testkit::requests::{CHAT, chat, post_with};
 use sluicegate_testkit::{Answer, Gate, RawClient, Step, Upstream, send, until};
 
 use crate::http::{get, post};
+use crate::process::{Ended, Process};
 
 const KEY: &str = "sk-the-key-itself";
 
@@ -44,6 +45,7 @@ impl Bench {
             model = "m"
             targets = [{{ pool = "p" }}]
             price = {{ prompt = 1.0, cached = 1.0, completion = 2.0 }}
+            queue = {{ max_length = 1 }}
             [[routes]]
             model = "other"
             targets = [{{ pool = "p" }}]
@@ -86,6 +88,11 @@ impl Bench {
         let body = format!(r#"{{"path":"{CHAT}","body":{{"model":"{model}","messages":[]}}{key}}}"#);
         let answer = post(self.app.admin_address(), "/api/explain", &body).await;
         (answer.status, answer.json())
+    }
+
+    async fn explain_in_words(&self, words: &[&str]) -> Ended {
+        let admin = self.app.admin_address().to_string();
+        Process::start(&[&["explain", "--admin", &admin], words].concat()).ended().await
     }
 
     async fn assert_metrics(&self, lines: &[&str]) {
@@ -175,4 +182,55 @@ async fn an_explanation_for_a_key_knows_only_its_routes() {
         assert_eq!((answered, &explained["error"]["code"]), (status, &code), "{model} {key}: {explained}");
     }
     assert!(bench.lines.lines().is_empty(), "an explanation is no request");
+}
+
+#[tokio::test]
+async fn an_explanation_for_a_key_says_whether_the_request_would_wait_and_behind_how_many() {
+    let bench = Bench::start().await;
+    let gate = Gate::new();
+    bench.engine.answer_with(vec![Step::Wait(gate.clone()), send(chat_answer("hello", 11, 4))]);
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let body = write("body.json", r#"{"model":"m",  "messages":[]}"#);
+    let whole = write("whole.json", r#"{"path":"/v1/completions","body":{"model":"m"}}"#);
+    let keyed = write("keyed.json", r#"{"path":"/v1/completions","body":{"model":"m"},"key":"team-a"}"#);
+    let by_model = ["--model", "m", "--key", "team-a"];
+    let by_body = ["--file", &body, "--key", "team-a"];
+    let by_whole = ["--file", &whole, "--key", "team-a"];
+
+    let free = bench.explain_in_words(&by_model).await;
+    assert!(free.stdout.contains("(load)\n"), "{}{}", free.stdout, free.stderr);
+    let mut first = bench.send(KEY).await;
+    bench.engine.counts().requests.reached(1).await;
+    for words in [&by_model[..], &by_body, &by_whole, &["--file", &keyed]] {
+        let told = bench.explain_in_words(words).await.stdout;
+        for text in ["key      team-a\n", "result   waits for a slot, first in line\n", "no free slot\n"] {
+            assert!(told.contains(text), "{words:?}: {text:?} in {told}");
+        }
+    }
+    let mut second = bench.send(KEY).await;
+    until(|| bench.app.inspect().queues()[0].waiting == 1).await;
+    for (words, result) in [
+        (&by_model[..], "refused (queue_full), to be tried again after 60 s"),
+        (&["--model", "other"], "waits for a slot, behind 1"),
+    ] {
+        let told = bench.explain_in_words(words).await.stdout;
+        assert!(told.contains(&format!("result   {result}\n")), "{words:?}: {result:?} in {told}");
+    }
+    for (words, hint) in [
+        (&["--model", "m", "--key", "tema-a"][..], "did you mean `team-a`?"),
+        (&["--model", "m", "--key", KEY], "there are: team-a; --key takes the `name`"),
+        (&["--file", &keyed, "--key", "team-a"], "it names a key of its own"),
+        (&["--model", "other", "--key", "team-a"], "the gateway would answer 404"),
+    ] {
+        let told = bench.explain_in_words(words).await;
+        assert_ne!(told.status.code(), Some(0));
+        assert!(told.stderr.contains(hint), "{words:?}: {hint:?} in {}", told.stderr);
+    }
+    gate.open();
+    assert_eq!((first.answer().await.status(), second.answer().await.status()), (200, 200));
 }

@@ -4,6 +4,8 @@ use super::Pool;
 use crate::board::Row;
 use crate::choose::{Choice, Scope};
 use crate::effect::Effect;
+use crate::explain::{self, Explanation, NoPlace};
+use crate::health::Health;
 use crate::ids::{ReplicaId, Weight};
 use crate::lease::Lease;
 use crate::pick::{NoReplica, PickRequest};
@@ -35,6 +37,28 @@ impl Pool {
         };
         self.check();
         admission
+    }
+
+    /// What [`Pool::admit`] would do and why, reserving nothing.
+    #[must_use]
+    pub fn explain_admission(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Explanation {
+        if self.slotted == 0 {
+            return self.explain(now, request);
+        }
+        let now = now.max(self.now);
+        let told = explain::explain(&self.view(), now, request, Scope::WithSlot);
+        if told.outcome.is_ok() {
+            return told;
+        }
+        told.without_slot(match self.may_wait(request, waiting) {
+            Err(why) => NoPlace::NoReplica(why),
+            Ok(false) => NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) },
+            Ok(true) => {
+                let flow = FlowId { priority: waiting.priority, key: waiting.key };
+                let rival = |line: &Line| self.compete(&line.request(Weight(0)), request);
+                NoPlace::Waits { ahead: self.queue.ahead(flow, request.tried.is_empty(), rival) }
+            }
+        })
     }
 
     /// The client of a waiting request has left. False: it does not wait any more; a lease that it was granted is
@@ -105,14 +129,31 @@ impl Pool {
     }
 
     fn enqueue(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
-        if let Err(why) = self.view().hope(request) {
-            return Admission::No(why);
+        match self.may_wait(request, waiting) {
+            Err(why) => Admission::No(why),
+            Ok(false) => {
+                self.queue.tally.refused += 1;
+                Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) }
+            }
+            Ok(true) => Admission::Queued(self.queue.push(now, request, waiting)),
         }
-        if self.queue.is_full(waiting.route, waiting.limits) {
-            self.queue.tally.refused += 1;
-            return Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) };
-        }
-        Admission::Queued(self.queue.push(now, request, waiting))
+    }
+
+    /// Whether the queue has room for a request that some replica could ever take.
+    fn may_wait(&self, request: &PickRequest<'_>, waiting: Waiting) -> Result<bool, NoReplica> {
+        self.view().hope(request)?;
+        Ok(!self.queue.is_full(waiting.route, waiting.limits))
+    }
+
+    /// Whether there is a replica that both could go to.
+    fn compete(&self, one: &PickRequest<'_>, other: &PickRequest<'_>) -> bool {
+        let serves = |index: usize, request: &PickRequest<'_>| {
+            request.may_go_to(index)
+                && self.board[index].serves(&self.replicas[index], request.model)
+                && !request.tried.contains(&ReplicaId::from_index(index))
+        };
+        let in_use = |index: usize| self.board[index].health != Health::Draining;
+        (0..self.board.len()).any(|index| in_use(index) && serves(index, one) && serves(index, other))
     }
 
     /// The best of those who can have a place now, and which.

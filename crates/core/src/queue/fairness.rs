@@ -125,6 +125,14 @@ impl Flows {
         }
     }
 
+    /// Counter and turn of a key that waits, or that would begin to at `turn`: the smallest is next.
+    pub(super) fn standing(&self, id: FlowId, turn: u64) -> (u64, u64) {
+        match self.flows.get(&id) {
+            Some(flow) if !flow.waiting.is_empty() => (flow.counter, flow.turn),
+            flow => (flow.map_or(0, |flow| flow.counter).max(self.virtual_time(id.priority)), turn),
+        }
+    }
+
     fn virtual_time(&self, priority: i32) -> u64 {
         self.virtual_times.get(&priority).copied().unwrap_or(0)
     }

@@ -249,6 +249,11 @@ impl Queue {
         keys
     }
 
+    /// The last number that was given out.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
     fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial

@@ -15,6 +15,7 @@ mod pins;
 mod queue;
 mod queue_bench;
 mod queue_ends;
+mod queue_told;
 mod second_opinion;
 mod tenancy_cases;
 mod views;

@@ -65,7 +65,7 @@ fn an_explanation_names_why_each_replica_was_left_out() {
     assert_eq!(told.outcome, Ok((ReplicaId(5), Reason::Load, false)));
     assert_eq!(told.steps.len(), 4, "{:?}", told.steps);
     let nobody = Bench::new(PoolSettings::default()).pool.explain(bench.now, &request());
-    assert_eq!(nobody.outcome, Err(NoReplica::NoneKnown));
+    assert_eq!(nobody.outcome, Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
 }
 
 #[test]

@@ -101,7 +101,21 @@ impl World {
         let asked = Asked { request, needs_slot: slotted };
         let (places, hope) = (self.shadow.places(&request), self.shadow.has_hope(&request));
         let full = self.shadow.of_route(waiting.route) >= waiting.limits.max_length;
-        match self.pool.admit(self.now, &request, waiting) {
+        let told = self.pool.explain_admission(self.now, &request, waiting).outcome;
+        let admission = self.pool.admit(self.now, &request, waiting);
+        let waits = self.shadow.queue.len();
+        match (&admission, told) {
+            (Admission::Picked(p), told) => assert_eq!(told, Ok((p.replica, p.reason, p.spilled))),
+            (Admission::Queued(_), Err(NoPlace::Waits { ahead })) => {
+                assert!(ahead <= waits, "{ahead} of {waits}")
+            }
+            (Admission::Full { retry_after }, told) => {
+                assert_eq!(told, Err(NoPlace::Full { retry_after: *retry_after }));
+            }
+            (Admission::No(why), told) => assert_eq!(told, Err(NoPlace::NoReplica(*why))),
+            (admission, told) => panic!("{admission:?}, but {told:?} was told"),
+        }
+        match admission {
             Admission::Picked(picked) => {
                 self.shadow.check_pick(&asked, Ok((picked.replica, picked.reason)));
                 self.opened(picked, &request);

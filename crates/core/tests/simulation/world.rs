@@ -114,7 +114,7 @@ impl World {
         let asked = Asked { request, needs_slot: false };
         match self.pool.pick(self.now, &request) {
             Err(why) => {
-                assert_eq!(told, Err(why));
+                assert_eq!(told, Err(NoPlace::NoReplica(why)));
                 self.shadow.check_pick(&asked, Err(why));
             }
             Ok(picked) => {

@@ -19,6 +19,9 @@ pub(super) fn render(explained: &ExplainedView) -> String {
         let _ = writeln!(text, "{name:<8} {value}");
     };
     row("route", &plain(&explained.route));
+    if let Some(key) = &explained.key {
+        row("key", &plain(key));
+    }
     row("pool", &explained.pool);
     row("prompt", &format!("about {} tokens", explained.estimated_prompt_tokens));
     row("session", &explained.session.clone().unwrap_or_else(none));
@@ -39,6 +42,11 @@ fn result(outcome: &OutcomeView) -> String {
             format!("{name} ({reason}{})", if *spilled { ", spilled" } else { "" })
         }
         OutcomeView::NoReplica { reason } => format!("no replica ({reason})"),
+        OutcomeView::Waits { ahead: 0 } => "waits for a slot, first in line".into(),
+        OutcomeView::Waits { ahead } => format!("waits for a slot, behind {ahead}"),
+        OutcomeView::QueueFull { retry_after_seconds } => {
+            format!("refused (queue_full), to be tried again after {retry_after_seconds} s")
+        }
     }
 }
 
@@ -87,6 +95,7 @@ mod tests {
     fn an_explanation_shows_verdict_numbers_and_steps() {
         let explained = ExplainedView {
             route: "qwen3".into(),
+            key: Some("team-a".into()),
             pool: "big".into(),
             session: Some("00000000000000ff".into()),
             prefix: None,
@@ -104,6 +113,7 @@ mod tests {
         };
         let expected = "\
 route    qwen3
+key      team-a
 pool     big
 prompt   about 120 tokens
 session  00000000000000ff
@@ -124,9 +134,19 @@ and of their weights, where a heavy prompt weighs more than 1.
     }
 
     #[test]
-    fn no_replica_and_a_spill_are_said_in_the_result() {
+    fn a_spill_and_why_there_is_no_replica_are_said_in_the_result() {
         assert_eq!(result(&OutcomeView::NoReplica { reason: "not_ready".into() }), "no replica (not_ready)");
         let spilled = OutcomeView::Replica { name: "http://a".into(), reason: "load".into(), spilled: true };
         assert_eq!(result(&spilled), "http://a (load, spilled)");
+        for (outcome, text) in [
+            (OutcomeView::Waits { ahead: 0 }, "waits for a slot, first in line"),
+            (OutcomeView::Waits { ahead: 3 }, "waits for a slot, behind 3"),
+            (
+                OutcomeView::QueueFull { retry_after_seconds: 7 },
+                "refused (queue_full), to be tried again after 7 s",
+            ),
+        ] {
+            assert_eq!(result(&outcome), text);
+        }
     }
 }
