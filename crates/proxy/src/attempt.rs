@@ -16,7 +16,7 @@ use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
-use crate::credentials::Chosen;
+use crate::credentials::{Chosen, Judged, Trial};
 use crate::keys::Key;
 use crate::pool::{Admitted, LeaseGuard, Place, Reserved};
 use crate::record::Record;
@@ -106,11 +106,27 @@ enum End {
     /// An error event that is the client's to mend: shown as an answer of its own.
     Refused(StoredAnswer),
     Failed(AttemptFailure, Option<StoredAnswer>),
+    /// None of the pool's credentials is good.
+    CredentialRefused,
     /// The request's time is over. `silent`: the replica had the request for most of it and gave no sign.
     TimedOut {
         silent: bool,
     },
     ClientGone,
+}
+
+impl End {
+    /// What the replica answered, in its head or in the event that came first.
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Answered(exchange) => Some(exchange.status),
+            Self::Refused(answer) => Some(answer.status),
+            Self::Failed(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status), _) => {
+                Some(*status)
+            }
+            Self::Failed(..) | Self::CredentialRefused | Self::TimedOut { .. } | Self::ClientGone => None,
+        }
+    }
 }
 
 impl From<Interrupt> for End {
@@ -165,6 +181,10 @@ async fn run_attempts(
             End::Refused(answer) => {
                 lease.settle(Verdict::Neutral, Some(0));
                 return Ok(Answered::Stored(answer));
+            }
+            End::CredentialRefused => {
+                lease.settle(Verdict::Neutral, Some(0));
+                return Err(NoAnswer::Refused(Refusal::CredentialRefused));
             }
             End::ClientGone => return Err(NoAnswer::ClientGone { queued: false }),
             End::TimedOut { silent } => {
@@ -267,18 +287,15 @@ async fn attempt(
     lease: &LeaseGuard,
 ) -> End {
     let credentials = out.resolved.route.pool.credentials();
+    let mut trial = Trial::new(credentials);
+    let mut chosen = credentials.choose(clock::now());
     loop {
-        let chosen = credentials.choose(clock::now());
-        let end = ask(client, out, record, lease, chosen.as_ref()).await;
-        let status = match &end {
-            End::Answered(exchange) => exchange.status,
-            End::Failed(AttemptFailure::Status(status), _) => *status,
-            _ => return end,
-        };
-        match chosen {
-            Some(chosen)
-                if matches!(status, 401 | 403 | 429) && credentials.refused(&chosen, clock::now()) => {}
-            _ => return end,
+        let end = ask(client, out, record, lease, &chosen).await;
+        let status = end.status();
+        match trial.judge(&chosen, status, end, clock::now()) {
+            Judged::Answered(end) => return end,
+            Judged::Again(other) => chosen = other,
+            Judged::Refused => return End::CredentialRefused,
         }
     }
 }
@@ -289,7 +306,7 @@ async fn ask(
     out: &Outgoing<'_, '_>,
     record: &mut Record,
     lease: &LeaseGuard,
-    credential: Option<&Chosen>,
+    credential: &Chosen,
 ) -> End {
     let mut sent_before = false;
     if let Some(upstream) = Upstream::idle(lease.replica().slot, clock::now()) {
@@ -318,7 +335,7 @@ async fn exchange(
     client: &mut Client,
     out: &Outgoing<'_, '_>,
     lease: &LeaseGuard,
-    credential: Option<&Chosen>,
+    credential: &Chosen,
     mut upstream: Upstream,
 ) -> hold::Held {
     match send::send(client, lease, out, credential, &mut upstream).await {

@@ -1,97 +1,117 @@
 //! The credentials of a pool: they take turns, and one that was refused rests for a while.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod trial;
+
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::Time;
 
-use crate::plan::Credential;
+use crate::plan::{Credential, PoolPlan, carries_a_secret};
 
-/// How long a credential rests that was answered 401, 403 or 429.
+pub(crate) use trial::{Judged, Trial};
+
+/// How long a credential rests that was refused.
 const REST: Duration = Duration::from_secs(30);
 
 /// Several keys to the same replicas.
 #[derive(Debug)]
 pub(crate) struct Credentials {
+    pool: Arc<str>,
     all: Vec<Credential>,
     turn: AtomicUsize,
     resting_until: Mutex<Vec<Option<Time>>>,
+    /// The status that each was last refused with, until it is accepted again: the log is told of changes alone. One at
+    /// least, for the key in a field of the pool's own.
+    refused_with: Vec<AtomicU16>,
+    /// Replicas are asked with a key of the gateway's, in whatever field: the client's own is not what they refuse.
+    ours: bool,
 }
 
 /// One of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     index: usize,
-    pub(crate) credential: Credential,
+    /// None: the pool has none.
+    pub(crate) credential: Option<Credential>,
 }
 
 impl Credentials {
-    pub(crate) fn new(all: &[Credential]) -> Self {
-        let resting_until = Mutex::new(vec![None; all.len()]);
-        Self { all: all.to_vec(), turn: AtomicUsize::new(0), resting_until }
+    /// Those of `plan`.
+    pub(crate) fn new(plan: &PoolPlan) -> Self {
+        let all = plan.credentials.clone();
+        Self {
+            pool: Arc::clone(&plan.name),
+            turn: AtomicUsize::new(0),
+            resting_until: Mutex::new(vec![None; all.len()]),
+            refused_with: (0..all.len().max(1)).map(|_| AtomicU16::new(0)).collect(),
+            ours: plan.hosted
+                || !all.is_empty()
+                || plan.headers.iter().any(|(name, _)| carries_a_secret(name)),
+            all,
+        }
     }
 
-    /// The next in turn that does not rest; where all do, the next in turn all the same. None: the pool has none.
-    pub(crate) fn choose(&self, now: Time) -> Option<Chosen> {
+    /// The next in turn that does not rest; where all do, the next in turn all the same.
+    pub(crate) fn choose(&self, now: Time) -> Chosen {
         if self.all.len() < 2 {
             return self.chosen(0);
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let resting = self.resting();
-        let in_turn = (0..self.all.len()).map(|i| turn.wrapping_add(i) % self.all.len());
-        let awake = |i: &usize| resting.get(*i).copied().flatten().is_none_or(|until| until <= now);
-        self.chosen(in_turn.clone().find(awake).unwrap_or(turn % self.all.len()))
+        self.chosen(self.awake(turn, &[], now).unwrap_or(turn % self.all.len()))
     }
 
-    /// It was answered 401, 403 or 429. True: another one does not rest, and may be tried at once.
-    pub(crate) fn refused(&self, chosen: &Chosen, now: Time) -> bool {
-        let mut resting = self.resting();
-        if let Some(until) = resting.get_mut(chosen.index) {
+    /// The next in turn that neither rests nor is among `tried`.
+    fn another(&self, tried: &[usize], now: Time) -> Option<Chosen> {
+        if self.all.len() < 2 {
+            return None;
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.awake(turn, tried, now).map(|index| self.chosen(index))
+    }
+
+    fn awake(&self, turn: usize, tried: &[usize], now: Time) -> Option<usize> {
+        let resting = self.resting();
+        let mut in_turn = (0..self.all.len()).map(|i| turn.wrapping_add(i) % self.all.len());
+        in_turn.find(|i| {
+            !tried.contains(i) && resting.get(*i).copied().flatten().is_none_or(|until| until <= now)
+        })
+    }
+
+    /// It has used up what it may ask for now.
+    fn rest(&self, index: usize, now: Time) {
+        if let Some(until) = self.resting().get_mut(index) {
             *until = Some(now + REST);
         }
-        resting.iter().any(|until| until.is_none_or(|until| until <= now))
     }
 
-    fn chosen(&self, index: usize) -> Option<Chosen> {
-        Some(Chosen { index, credential: self.all.get(index)?.clone() })
+    /// It is not known, or may not do what another one may.
+    fn refused(&self, index: usize, status: u16, now: Time) {
+        self.rest(index, now);
+        let before = self.refused_with.get(index).map(|with| with.swap(status, Ordering::Relaxed));
+        if before != Some(status) {
+            let (pool, number, of) = (&*self.pool, index + 1, self.all.len());
+            tracing::warn!(pool, status, "the replicas refuse the pool's credential {number} of {of}");
+        }
+    }
+
+    /// It has been asked with and answered well.
+    fn accepted(&self, index: usize) {
+        // Read first: nearly always there is nothing to write.
+        if let Some(with) = self.refused_with.get(index).filter(|with| with.load(Ordering::Relaxed) != 0)
+            && with.swap(0, Ordering::Relaxed) != 0
+        {
+            let (pool, number, of) = (&*self.pool, index + 1, self.all.len());
+            tracing::info!(pool, "the replicas take the pool's credential {number} of {of} again");
+        }
+    }
+
+    fn chosen(&self, index: usize) -> Chosen {
+        Chosen { index, credential: self.all.get(index).cloned() }
     }
 
     fn resting(&self) -> MutexGuard<'_, Vec<Option<Time>>> {
         self.resting_until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: u64) -> Time {
-        Time::ZERO + Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn credentials_take_turns_and_a_refused_one_rests() {
-        let three = ["a", "b", "c"].map(|c| Credential(c.into()));
-        let credentials = Credentials::new(&three);
-        let next = |s| credentials.choose(at(s)).map(|c| c.credential.0.to_string()).unwrap_or_default();
-        assert_eq!([next(0), next(0), next(0), next(0)], ["a", "b", "c", "a"]);
-        let b = credentials.choose(at(0)).expect("there are three");
-        assert!(credentials.refused(&b, at(0)), "two are left");
-        assert_eq!([next(1), next(1), next(1), next(1)], ["c", "a", "c", "c"]);
-        let rested: Vec<_> = (0..3).map(|_| next(31)).collect();
-        assert!(rested.contains(&"b".to_owned()), "{rested:?}");
-    }
-
-    #[test]
-    fn where_all_rest_one_is_used_all_the_same() {
-        let two = ["a", "b"].map(|c| Credential(c.into()));
-        let credentials = Credentials::new(&two);
-        let first = credentials.choose(at(0)).expect("there are two");
-        assert!(credentials.refused(&first, at(0)));
-        let second = credentials.choose(at(0)).expect("there are two");
-        assert!(!credentials.refused(&second, at(0)), "none is left");
-        assert!(credentials.choose(at(1)).is_some());
-        assert!(Credentials::new(&[]).choose(at(0)).is_none());
     }
 }

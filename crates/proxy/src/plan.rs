@@ -176,6 +176,12 @@ impl std::fmt::Debug for Credential {
     }
 }
 
+/// Whether a header field of this name (in lower case) says who asks.
+#[must_use]
+pub fn carries_a_secret(name: &str) -> bool {
+    ["authorization", "key", "token", "secret", "password", "cookie"].iter().any(|part| name.contains(part))
+}
+
 /// Requests that one replica serves at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slots {

@@ -82,7 +82,7 @@ impl Pool {
             plan: plan.clone(),
             core: Mutex::new(core),
             replicas,
-            credentials: Credentials::new(&plan.credentials),
+            credentials: Credentials::new(plan),
             effects: Mutex::default(),
             seats: Mutex::default(),
             changed: Notify::new(),

@@ -131,6 +131,9 @@ pub enum Refusal {
         /// Its `Retry-After`, passed on.
         retry_after: Option<u32>,
     },
+    /// The replicas know none of the pool's credentials: between them and the gateway, whatever key the client has.
+    #[error("the replicas do not take this gateway's own credential: its operator has to set another one")]
+    CredentialRefused,
     /// The whole-request limit ran out before an answer.
     #[error("no answer within the time limit of this route (timeouts.total)")]
     Timeout,
@@ -177,7 +180,7 @@ impl Refusal {
             | Self::BadModel(_)
             | Self::BadCoding { .. } => 400,
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable | Self::NoMemory => 503,
-            Self::Upstream(_) => 502,
+            Self::Upstream(_) | Self::CredentialRefused => 502,
             Self::UpstreamStatus { status, .. } => *status,
             Self::Timeout => 504,
         }
@@ -217,6 +220,7 @@ impl Refusal {
             Self::UnknownResponse => "response_not_found",
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => "no_healthy_instances",
             Self::Upstream(_) | Self::UpstreamStatus { .. } => "upstream_error",
+            Self::CredentialRefused => "credential_refused",
             Self::Timeout => "timeout",
         }
     }
@@ -280,7 +284,9 @@ impl Refusal {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Outcome::NoReplica,
-            Self::Upstream(_) | Self::UpstreamStatus { .. } => Outcome::UpstreamError,
+            Self::Upstream(_) | Self::UpstreamStatus { .. } | Self::CredentialRefused => {
+                Outcome::UpstreamError
+            }
             Self::Timeout => Outcome::TimeoutTotal,
             Self::NoKey | Self::BadKey | Self::TwoKeys => Outcome::RejectedAuth,
             Self::NoMemory => Outcome::RejectedQueue,

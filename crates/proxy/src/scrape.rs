@@ -292,7 +292,7 @@ impl Call {
             .await
             .map_err(|e| CallError::Http("".into(), e.to_string()))?;
         tokio::spawn(connection);
-        let credential = pool.credentials().choose(clock::now()).map(|c| c.credential.0);
+        let credential = pool.credentials().choose(clock::now()).credential.map(|c| c.0);
         Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use sluicegate_proxy::plan::Credential;
+use sluicegate_proxy::plan::{Credential, carries_a_secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -159,10 +159,6 @@ pub(super) fn is_token(c: char) -> bool {
 
 fn is_field_value(value: &str) -> bool {
     !value.is_empty() && value.trim() == value && value.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
-}
-
-fn carries_a_secret(name: &str) -> bool {
-    ["authorization", "key", "token", "secret", "password", "cookie"].iter().any(|part| name.contains(part))
 }
 
 /// Fields of one connection or of a message's frame, and the target's name.

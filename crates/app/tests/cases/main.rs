@@ -10,6 +10,7 @@ mod canaries;
 mod checks;
 mod coded_answers;
 mod coded_bodies;
+mod credentials;
 mod cuts;
 mod early_answers;
 mod encoders;

@@ -54,10 +54,10 @@ pub(super) async fn send(
     client: &mut Client,
     lease: &LeaseGuard,
     out: &Outgoing<'_, '_>,
-    credential: Option<&Chosen>,
+    chosen: &Chosen,
     upstream: &mut Upstream,
 ) -> Result<bool, Interrupt> {
-    let head = upstream_head(out, lease, credential);
+    let head = upstream_head(out, lease, chosen);
     let pieces = out.resolved.edits.slices(&out.body);
     let mut slices: smallvec::SmallVec<[IoSlice<'_>; 10]> = smallvec::SmallVec::new();
     slices.push(IoSlice::new(&head));
@@ -90,15 +90,15 @@ pub(super) async fn send(
     .await
 }
 
-fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, credential: Option<&Chosen>) -> Vec<u8> {
+fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, chosen: &Chosen) -> Vec<u8> {
     let url = &lease.replica().url;
     let mut bearer = String::new();
     let mut extra: smallvec::SmallVec<[(&str, &str); 4]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
     extra.extend(out.resolved.route.pool.plan().headers.iter().map(|(name, value)| (&**name, &*value.0)));
-    if let Some(chosen) = credential {
+    if let Some(credential) = &chosen.credential {
         bearer.push_str("Bearer ");
-        bearer.push_str(&chosen.credential.0);
+        bearer.push_str(&credential.0);
         extra.push(("authorization", &bearer));
     }
     let prefixed;
