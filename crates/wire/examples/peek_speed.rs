@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use sluicegate_wire::{AnswerScan, Observer, Shape, StreamKind, peek};
+use sluicegate_wire::{AnswerScan, Observer, Shape, StreamKind, peek, prompt_blocks};
 
 /// The fastest of several rounds: a shared machine only ever adds time.
 fn best_of<T>(mut work: impl FnMut() -> T) -> f64 {
@@ -45,6 +45,18 @@ fn main() {
         });
         let bytes = (rounds * body.len()) as f64;
         println!("peek, {name}: {:.2} GB/s, {:.0} ns a body", bytes / time / 1e9, time / rounds as f64 * 1e9);
+        let peek = peek(body.as_bytes(), Shape::Chat, &[]).expect("a body");
+        let mut blocks = Vec::new();
+        let time = best_of(|| {
+            for _ in 0..rounds {
+                black_box(prompt_blocks(black_box(body.as_bytes()), &peek, 1, &mut blocks));
+            }
+        });
+        println!(
+            "prompt blocks, {name}: {:.0} ns a body, {} of them",
+            time / rounds as f64 * 1e9,
+            blocks.len()
+        );
     }
 
     let event = concat!(

@@ -15,6 +15,7 @@ pub use path::*;
 mod affinity;
 mod answer;
 mod bits;
+mod blocks;
 #[doc(hidden)]
 pub mod fuzz;
 #[doc(hidden)]
@@ -30,6 +31,7 @@ mod usage;
 
 pub use affinity::*;
 pub use answer::*;
+pub use blocks::*;
 pub use multipart::*;
 pub use peek::*;
 pub use scan::MAX_RESPONSE_ID;

@@ -72,6 +72,12 @@ pub struct Peek {
     pub system: Vec<Span>,
     /// Text parts of the first user turn, likewise bounded.
     pub first_user: Vec<Span>,
+    /// The value of `tools`: engines put it ahead of the turns.
+    pub tools: Option<Span>,
+    /// The value of `system` or `instructions`.
+    pub instructions: Option<Span>,
+    /// The value of `messages`, `input` or `prompt`.
+    pub turns: Option<Span>,
     /// A turn of the assistant, or a tool call or its output, is among the turns.
     pub has_assistant_turn: bool,
     /// Bytes of prompt text as written (escapes not decoded): message, prompt, input and system strings, tool results.

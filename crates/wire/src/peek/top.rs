@@ -101,6 +101,7 @@ impl Top<'_, '_> {
     fn member(&mut self, name: &[u8], at: usize) -> Result<(), PeekError> {
         let value_at = self.cursor.at;
         self.value(name, at)?;
+        self.region(name, value_at);
         if let Some(index) = self.session_names.iter().position(|wanted| wanted.as_bytes() == name) {
             if self.sessions.contains(&index) {
                 return doubled(name, at);
@@ -112,6 +113,20 @@ impl Top<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes the parts of the body that make the prompt. Of one that is given twice the last counts, as engines read it.
+    fn region(&mut self, name: &[u8], from: usize) {
+        use Shape::{Chat, Completions, Messages, Other, Responses};
+        let region = match (name, self.shape) {
+            (b"tools", Chat | Messages | Responses | Other) => &mut self.peek.tools,
+            (b"system", Messages) | (b"instructions", Responses) => &mut self.peek.instructions,
+            (b"messages", Chat | Messages | Other)
+            | (b"input", Responses)
+            | (b"prompt", Completions | Other) => &mut self.peek.turns,
+            _ => return,
+        };
+        *region = Some(from..self.cursor.at);
     }
 
     fn value(&mut self, name: &[u8], at: usize) -> Result<(), PeekError> {
@@ -284,6 +299,9 @@ pub(crate) fn empty_peek() -> Peek {
         previous_response_id: None,
         system: Vec::new(),
         first_user: Vec::new(),
+        tools: None,
+        instructions: None,
+        turns: None,
         has_assistant_turn: false,
         text_bytes: 0,
         media_parts: 0,

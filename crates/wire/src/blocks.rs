@@ -1,0 +1,98 @@
+//! Hashes of a prompt's leading pieces: what tells that two prompts begin alike, and how far.
+//!
+//! A prompt is read as the engine will: tools, then the system prompt, then the turns, whatever their order in the body.
+//! What is hashed are the bytes as they were sent, JSON included, since a client that sends the same turns again writes
+//! them the same way; one that does not loses a match and nothing else. The text is cut into pieces of [`BLOCK_BYTES`],
+//! and each hash covers its piece and all before it, so one equal hash means an equal whole beginning. What is left at the
+//! end is no piece: the next turn goes on there.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::peek::{Peek, Span};
+
+/// Bytes of prompt text in a piece: some 256 tokens.
+pub const BLOCK_BYTES: usize = 1024;
+/// Most pieces of one prompt that are hashed: the first MiB of it.
+pub const MAX_BLOCKS: usize = 1024;
+
+/// Puts the hashes of the prompt's leading pieces into `blocks`, in order, in place of what it holds: [`MAX_BLOCKS`] at
+/// most. `salt`: what else the engine's cache depends on, the model above all. Returns the bytes of the whole prompt text,
+/// for the share of a piece in it.
+pub fn prompt_blocks(body: &[u8], peek: &Peek, salt: u64, blocks: &mut Vec<u64>) -> u64 {
+    blocks.clear();
+    let mut chain = Chain { hash: salt, blocks };
+    let mut carry = Carry { bytes: [0; BLOCK_BYTES], len: 0 };
+    let mut total = 0;
+    for region in [&peek.tools, &peek.instructions, &peek.turns] {
+        let text = inner(body, region);
+        total += text.len() as u64;
+        if chain.is_full() {
+            continue;
+        }
+        let text = carry.fill(text, &mut chain);
+        let (pieces, rest) = text.as_chunks::<BLOCK_BYTES>();
+        pieces.iter().for_each(|piece| chain.push(piece));
+        carry.keep(rest);
+    }
+    total
+}
+
+/// What is between the quotes or brackets of a value: the turns of the next request begin with these without the bracket.
+fn inner<'b>(body: &'b [u8], region: &Option<Span>) -> &'b [u8] {
+    let value = region.as_ref().and_then(|span| body.get(span.clone())).unwrap_or_default();
+    match value {
+        [b'"' | b'[', text @ .., b'"' | b']'] => text,
+        other => other,
+    }
+}
+
+struct Chain<'a> {
+    hash: u64,
+    blocks: &'a mut Vec<u64>,
+}
+
+impl Chain<'_> {
+    fn is_full(&self) -> bool {
+        self.blocks.len() >= MAX_BLOCKS
+    }
+
+    fn push(&mut self, piece: &[u8; BLOCK_BYTES]) {
+        if !self.is_full() {
+            self.hash = xxh3_64_with_seed(piece, self.hash);
+            self.blocks.push(self.hash);
+        }
+    }
+}
+
+/// The beginning of a piece that goes on in the next region.
+struct Carry {
+    bytes: [u8; BLOCK_BYTES],
+    len: usize,
+}
+
+impl Carry {
+    /// Completes the piece with the head of `text`, if one has begun; returns what is left of it.
+    fn fill<'t>(&mut self, text: &'t [u8], chain: &mut Chain<'_>) -> &'t [u8] {
+        if self.len == 0 {
+            return text;
+        }
+        let (head, rest) = text.split_at(text.len().min(BLOCK_BYTES - self.len));
+        self.keep(head);
+        if self.len == BLOCK_BYTES {
+            self.len = 0;
+            chain.push(&self.bytes);
+        }
+        rest
+    }
+
+    /// `part` is less than what is missing of a piece, or just that.
+    fn keep(&mut self, part: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(self.len..self.len + part.len()) {
+            place.copy_from_slice(part);
+            self.len += part.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

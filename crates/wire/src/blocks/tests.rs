@@ -1,0 +1,108 @@
+use super::*;
+use crate::peek::{Shape, peek};
+
+fn blocks_of(body: &str, shape: Shape, salt: u64) -> (Vec<u64>, u64) {
+    let peek = peek(body.as_bytes(), shape, &[]).unwrap();
+    let mut blocks = vec![1, 2, 3];
+    let bytes = prompt_blocks(body.as_bytes(), &peek, salt, &mut blocks);
+    (blocks, bytes)
+}
+
+fn chat(turns: &[String]) -> Vec<u64> {
+    blocks_of(&format!(r#"{{"model":"m","messages":[{}],"stream":true}}"#, turns.join(",")), Shape::Chat, 7).0
+}
+
+fn turn(role: &str, text: &str) -> String {
+    format!(r#"{{"role":"{role}","content":"{text}"}}"#)
+}
+
+fn words(n: usize, word: &str) -> String {
+    word.repeat(n / word.len())
+}
+
+#[test]
+fn the_next_turn_begins_with_all_pieces_of_the_one_before() {
+    let first = [turn("system", &words(3000, "rules ")), turn("user", &words(2500, "question "))];
+    let mut second = first.to_vec();
+    second.extend([turn("assistant", &words(1800, "answer ")), turn("user", "and then?")]);
+    let (first, second) = (chat(&first), chat(&second));
+    assert_eq!((first.len(), second.len()), (5, 7));
+    assert_eq!(first, second[..5]);
+}
+
+#[test]
+fn prompts_part_where_their_texts_do() {
+    let system = turn("system", &words(3000, "rules "));
+    let a = chat(&[system.clone(), turn("user", &words(4000, "apples "))]);
+    let b = chat(&[system, turn("user", &words(4000, "pears "))]);
+    let alike = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    assert_eq!((alike, a.len(), b.len()), (2, 6, 6));
+    assert!(a[2..].iter().all(|hash| !b.contains(hash)), "equal hashes mean an equal whole beginning");
+}
+
+#[test]
+fn another_model_has_another_cache() {
+    let body = format!(r#"{{"prompt":"{}"}}"#, words(3000, "text "));
+    let (one, bytes) = blocks_of(&body, Shape::Completions, 1);
+    assert_eq!((one.len(), bytes), (2, 3000));
+    assert!(blocks_of(&body, Shape::Completions, 2).0.iter().all(|hash| !one.contains(hash)));
+}
+
+#[test]
+fn tools_and_the_system_prompt_come_first_wherever_they_stand_in_the_body() {
+    let (tools, system, user) = (words(1500, r#"{"a":1},"#), words(1600, "rules "), words(2000, "question "));
+    let tools = format!("[{tools}{{}}]");
+    let turns = format!("[{}]", turn("user", &user));
+    let bodies = [
+        format!(r#"{{"tools":{tools},"system":"{system}","messages":{turns}}}"#),
+        format!(r#"{{"messages" : {turns} ,"max_tokens":5,"system":"{system}","tools": {tools}}}"#),
+    ];
+    let read = bodies.map(|body| blocks_of(&body, Shape::Messages, 1));
+    assert_eq!(read[0], read[1]);
+    let text: String = [&tools[1..tools.len() - 1], &system, &turns[1..turns.len() - 1]].concat();
+    let mut hash = 1;
+    let expected: Vec<u64> = text
+        .as_bytes()
+        .chunks_exact(BLOCK_BYTES)
+        .map(|piece| {
+            hash = xxh3_64_with_seed(piece, hash);
+            hash
+        })
+        .collect();
+    assert_eq!(read[0], (expected, text.len() as u64), "pieces run across the regions' borders");
+}
+
+#[test]
+fn every_shape_has_its_prompt() {
+    let text = words(2100, "text ");
+    let turns = format!("[{}]", turn("user", &text));
+    for (shape, body) in [
+        (Shape::Chat, format!(r#"{{"messages":{turns}}}"#)),
+        (Shape::Messages, format!(r#"{{"messages":{turns}}}"#)),
+        (Shape::Completions, format!(r#"{{"prompt":"{text}"}}"#)),
+        (Shape::Completions, format!(r#"{{"prompt":["{text}"]}}"#)),
+        (Shape::Responses, format!(r#"{{"instructions":"{text}"}}"#)),
+        (Shape::Responses, format!(r#"{{"input":"{text}"}}"#)),
+        (Shape::Responses, format!(r#"{{"input":{turns}}}"#)),
+        (Shape::Other, format!(r#"{{"prompt":"{text}"}}"#)),
+        (Shape::Other, format!(r#"{{"messages":{turns}}}"#)),
+    ] {
+        assert_eq!(blocks_of(&body, shape, 1).0.len(), 2, "{body:.40}");
+    }
+    for (shape, body) in [
+        (Shape::Chat, r#"{"model":"m"}"#),
+        (Shape::Chat, r#"{"messages":[]}"#),
+        (Shape::Chat, r#"{"messages":null}"#),
+        (Shape::Completions, r#"{"prompt":""}"#),
+        (Shape::Chat, r#"{"messages":[{"role":"user","content":"hi"}]}"#),
+    ] {
+        assert!(blocks_of(body, shape, 1).0.is_empty(), "{body}");
+    }
+}
+
+#[test]
+fn no_more_than_the_first_mebibyte_is_hashed() {
+    let long = "x".repeat(BLOCK_BYTES * (MAX_BLOCKS + 10));
+    let (blocks, bytes) = blocks_of(&format!(r#"{{"prompt":"{long}"}}"#), Shape::Completions, 1);
+    assert_eq!((blocks.len(), bytes), (MAX_BLOCKS, long.len() as u64));
+}
