@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluicegate_core::{
-    EngineLoad, Health, KeyLimits, KeyUsage, Micros, PoolSnapshot, ReplicaId, ReplicaSnapshot, Spent,
+    EngineLoad, Health, KeyLimits, KeyUsage, Micros, PoolSnapshot, ReplicaId, ReplicaSnapshot, Spent, Time,
+    Transition, TransitionReason,
 };
 
 use crate::inspect::{
@@ -50,7 +51,16 @@ fn replica(id: u32, health: Health, cooldown_left: Option<Duration>) -> ReplicaS
         picks: 40,
         traffic_share: 0.5,
         pins: 4,
-        last_transition: None,
+        last_transition: cooldown_left.map(|_| Transition {
+            replica: ReplicaId(id),
+            at: Time::ZERO,
+            from: Health::Live,
+            to: health,
+            reason: TransitionReason::Refused,
+            cooldown: cooldown_left,
+            streak: 1,
+        }),
+        last_transition_age: cooldown_left.map(|_| Duration::from_millis(28_500)),
     }
 }
 

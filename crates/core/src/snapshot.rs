@@ -59,8 +59,10 @@ pub struct ReplicaSnapshot {
     pub traffic_share: f64,
     /// Living pins of both kinds that point to it.
     pub pins: usize,
-    /// Its last change of health.
+    /// Its last change of health; `None`: it has had the same one from the beginning.
     pub last_transition: Option<Transition>,
+    /// How long ago that was.
+    pub last_transition_age: Option<Duration>,
 }
 
 /// Thousandths as requests.
@@ -103,5 +105,6 @@ fn one(view: &View<'_>, now: Time, index: usize, replica: &Replica, traffic: u64
         traffic_share: replica.traffic.count(now) as f64 / traffic.max(1) as f64,
         pins: view.pins.count_at(id),
         last_transition: health.last_transition.clone(),
+        last_transition_age: health.last_transition.as_ref().map(|last| now.since(last.at)),
     }
 }

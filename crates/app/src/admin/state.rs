@@ -2,6 +2,8 @@
 
 mod keys;
 
+use std::time::Duration;
+
 use serde::Serialize;
 use sluicegate_core::{EngineLoad, PoolSnapshot, ReplicaSnapshot, Transition};
 
@@ -67,6 +69,8 @@ struct TransitionView {
     from: &'static str,
     to: &'static str,
     reason: &'static str,
+    /// How long ago it was.
+    age_seconds: f64,
 }
 
 impl StateView {
@@ -117,7 +121,11 @@ impl ReplicaView {
             picks: now.picks,
             traffic_share: now.traffic_share,
             pins: now.pins,
-            last_transition: now.last_transition.as_ref().map(TransitionView::of),
+            last_transition: now
+                .last_transition
+                .as_ref()
+                .zip(now.last_transition_age)
+                .map(TransitionView::of),
         }
     }
 }
@@ -130,11 +138,12 @@ impl EngineView {
 }
 
 impl TransitionView {
-    fn of(transition: &Transition) -> Self {
+    fn of((transition, age): (&Transition, Duration)) -> Self {
         Self {
             from: health_name(transition.from),
             to: health_name(transition.to),
             reason: transition.reason.as_str(),
+            age_seconds: age.as_secs_f64(),
         }
     }
 }

@@ -84,6 +84,11 @@ async fn the_state_shows_pools_replicas_models_and_gauges() {
         ("/pools/0/replicas/0/engine/running", json!(3)),
         ("/pools/0/replicas/1/state", json!("ejected")),
         ("/pools/0/replicas/1/cooldown_seconds", json!(1.5)),
+        ("/pools/0/replicas/0/last_transition", json!(null)),
+        (
+            "/pools/0/replicas/1/last_transition",
+            json!({ "from": "live", "to": "ejected", "reason": "refused", "age_seconds": 28.5 }),
+        ),
     ] {
         assert_eq!(state.pointer(pointer), Some(&value), "{pointer}");
     }

@@ -1,6 +1,6 @@
 //! Snapshots and explanations.
 
-use crate::bench::{Bench, healthy, request, seconds, session};
+use crate::bench::{Bench, healthy, request, seconds, session, spec};
 use sluicegate_core::*;
 
 #[test]
@@ -28,6 +28,23 @@ fn the_traffic_share_is_of_the_last_minute() {
     bench.now = bench.now + seconds(30);
     assert_eq!(shares(&bench), [0.0, 1.0]);
     assert_eq!([0, 1].map(|id| bench.snapshot(id).picks), [3, 5], "ever");
+}
+
+#[test]
+fn a_snapshot_tells_how_long_ago_the_health_last_changed() {
+    let mut bench = Bench::new(PoolSettings::default());
+    let id = bench.pool.add(bench.now, spec("r0", Origin::Startup));
+    let age = |bench: &Bench| bench.snapshot(0).last_transition_age;
+    assert_eq!(age(&bench), None, "it has never changed");
+    bench.pool.scraped(bench.now, id, healthy(0, 0), None);
+    assert_eq!(age(&bench), Some(seconds(0)));
+    bench.now = bench.now + seconds(7);
+    assert_eq!(age(&bench), Some(seconds(7)));
+    bench.book(0, Verdict::Refused);
+    bench.now = bench.now + seconds(2);
+    assert_eq!((bench.health(0), age(&bench)), (Health::Ejected, Some(seconds(2))));
+    let told = bench.pool.snapshot(Time::ZERO).replicas[0].last_transition_age;
+    assert_eq!(told, Some(seconds(0)), "a clock that stepped back makes nothing older");
 }
 
 #[test]
