@@ -150,12 +150,12 @@ fn explained_view(explained: Explained, key: Option<&Key>) -> ExplainedView {
     let hash = |hash: u64| format!("{hash:016x}");
     let Explanation { outcome, candidates, steps } = explained.explanation;
     let outcome = match outcome {
-        Ok((replica, reason, spilled)) => {
-            let chosen = candidates.iter().find(|candidate| candidate.replica == replica);
+        Ok(chosen) => {
+            let replica = candidates.iter().find(|candidate| candidate.replica == chosen.replica);
             OutcomeView::Replica {
-                name: chosen.map(|candidate| candidate.name.clone()).unwrap_or_default(),
-                reason: reason.as_str().to_owned(),
-                spilled,
+                name: replica.map(|candidate| candidate.name.clone()).unwrap_or_default(),
+                reason: chosen.reason.as_str().to_owned(),
+                spilled: chosen.spilled,
             }
         }
         Err(NoPlace::NoReplica(cause)) => {

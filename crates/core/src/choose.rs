@@ -1,165 +1,151 @@
-//! The five steps of choosing a replica. Pure: reads the pool and changes nothing, so that a choice can be explained
-//! without being made, and allocates nothing.
+//! Choosing a replica: the mode's rule, and what comes before and after every rule. Pure: reads the pools and changes
+//! nothing, so that a choice can be explained without being made, and allocates nothing.
 
 mod affinity;
+mod branch;
 mod survey;
 
-use crate::board::Row;
-use crate::health::Health;
-use crate::ids::{ReplicaId, Session};
+use crate::ids::{ReplicaId, Session, TargetIndex};
 use crate::lease::Holds;
+use crate::modes::{self, Mode};
 use crate::pick::{NoReplica, PickRequest, Reason};
-use crate::pins::{PinKey, PinTable};
+use crate::pins::PinKey;
+use crate::policies::Candidate;
 use crate::prng;
-use crate::replica::Replica;
-use crate::settings::{AffinityMode, PoolSettings};
+use crate::settings::AffinityMode;
 use crate::time::Time;
-pub(crate) use survey::{Survey, exclusion};
+pub(crate) use branch::{Branch, Place, Scope, View};
+pub(crate) use survey::{Load, Survey, exclusion};
 
-/// What a choice reads.
-pub(crate) struct View<'a> {
-    pub(crate) settings: &'a PoolSettings,
-    pub(crate) replicas: &'a [Replica],
-    /// What a choice reads of each of them.
-    pub(crate) board: &'a [Row],
-    pub(crate) pins: &'a PinTable,
-    /// The replica that the last choice by load went to: ties go to those after it.
-    pub(crate) turn: usize,
-    /// A random word, in case one is needed.
-    pub(crate) roll: u64,
-}
+/// Most pins that one choice removes: a dead one of each kind in two pools. Others are found by a later choice, or by
+/// the sweep.
+const MOST_REMOVED: usize = 4;
 
 /// What was decided, and what it does to the pins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
+    /// The branch that the replica is in.
+    pub(crate) branch: usize,
     pub(crate) replica: ReplicaId,
+    /// Where it was chosen along with the replica.
+    pub(crate) target: Option<TargetIndex>,
     pub(crate) reason: Reason,
     pub(crate) spilled: bool,
     pub(crate) holds: Holds,
-    /// A pin that is counted as spilled now.
-    pub(crate) spill: Option<PinKey>,
-    /// Pins that are removed now: dead ones on sight, and a prefix pin at its second spill.
-    pub(crate) remove: [Option<PinKey>; 2],
+    /// Only a choice by load or in turn takes a turn: followed pins would otherwise decide where everybody else goes.
+    pub(crate) takes_turn: bool,
+    /// The random word was used.
+    pub(crate) rolled: bool,
+    pub(crate) pins: PinChanges,
 }
 
-/// Where a request may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// All five steps.
-    Anywhere,
-    /// All five steps, over replicas that have a free slot or whose slots are not known.
-    WithSlot,
-    /// Only to a LIVE replica with nothing waiting and, where slots are known, a free one.
-    WithRoom,
+/// What a choice does to pins at once, each in the branch that it stands at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PinChanges {
+    /// Counted as spilled.
+    pub(crate) spill: Option<(usize, PinKey)>,
+    /// Removed: dead ones on sight, a prefix pin at its second spill, one that moves to another pool.
+    removed: [Option<(usize, PinKey)>; MOST_REMOVED],
 }
 
-impl Scope {
-    fn covers(self, row: &Row) -> bool {
-        self == Self::Anywhere || row.has_slot
+impl PinChanges {
+    pub(crate) fn removed(&self) -> impl Iterator<Item = (usize, PinKey)> {
+        self.removed.into_iter().flatten()
+    }
+
+    fn remove(&mut self, branch: usize, key: PinKey) {
+        if let Some(free) = self.removed.iter_mut().find(|place| place.is_none()) {
+            *free = Some((branch, key));
+        }
     }
 }
 
-impl View<'_> {
-    pub(crate) fn choose(
-        &self,
-        now: Time,
-        request: &PickRequest<'_>,
-        scope: Scope,
-    ) -> Result<Choice, NoReplica> {
-        let survey = Survey::of(self, request, scope);
-        let Some(least) = survey.least_loaded() else {
-            return self.without_candidates(&survey, request, scope);
-        };
-        if request.only.is_some() {
-            // Nothing was chosen: no pin is followed, made or moved, and nobody's turn is taken.
-            return Ok(Choice {
-                reason: Reason::Pinned,
-                ..Choice::by_load(ReplicaId::from_index(least.index))
-            });
-        }
-        match self.settings.affinity.mode {
-            AffinityMode::Pins => Ok(affinity::by_pins(self, now, request, scope, least)),
-            AffinityMode::Consistent => Ok(affinity::by_rendezvous(self, request, scope, least)),
-            AffinityMode::Off => Ok(Choice::by_load(ReplicaId::from_index(least.index))),
+/// Chooses among the replicas of all branches, which agree on everything of their requests that is not a pool's own.
+/// `scratch` is room for what a mode has to note of each candidate.
+pub(crate) fn choose(
+    field: &[Branch<'_>],
+    now: Time,
+    scope: Scope,
+    scratch: &mut Vec<Candidate>,
+) -> Result<Choice, NoReplica> {
+    let Some(first) = field.first() else { return Err(NoReplica::NoneKnown) };
+    let bound = field.iter().any(|branch| branch.request.only.is_some());
+    match first.request.mode {
+        Mode::RoundRobin if !bound => modes::round_robin(field, scope),
+        Mode::Policy(scoring) if !bound => modes::by_policies(field, scope, scoring, scratch),
+        Mode::Adaptive | Mode::Weighted(_) | Mode::RoundRobin | Mode::Policy(_) => {
+            five_steps(field, first, now, scope, bound)
         }
     }
+}
 
-    /// Serves the model and has not failed this request.
-    fn asked(&self, index: usize, request: &PickRequest<'_>) -> bool {
-        self.serves(index, request) && !request.tried.contains(&ReplicaId::from_index(index))
+/// The five steps of mode `adaptive`. With `bound` there is one candidate at most.
+fn five_steps(
+    field: &[Branch<'_>],
+    first: &Branch<'_>,
+    now: Time,
+    scope: Scope,
+    bound: bool,
+) -> Result<Choice, NoReplica> {
+    let survey = Survey::of(field, scope);
+    let Some(least) = survey.least_loaded() else {
+        return without_candidates(field, &survey, scope);
+    };
+    let by_load = Choice::by_load(&least, first.request.mode.by_load());
+    if bound {
+        // Nothing was chosen: no pin is followed, made or moved, and nobody's turn is taken.
+        return Ok(Choice { reason: Reason::Pinned, takes_turn: false, ..by_load });
     }
-
-    fn serves(&self, index: usize, request: &PickRequest<'_>) -> bool {
-        request.may_go_to(index) && self.board[index].serves(&self.replicas[index], request.model)
+    match first.view.settings.affinity.mode {
+        AffinityMode::Pins => Ok(affinity::by_pins(field, first.request, now, scope, &least, by_load)),
+        AffinityMode::Consistent => Ok(affinity::by_rendezvous(field, first, scope, &least, by_load)),
+        AffinityMode::Off => Ok(by_load),
     }
+}
 
-    /// Whether waiting can help: some replica could ever take the request.
-    pub(crate) fn hope(&self, request: &PickRequest<'_>) -> Result<(), NoReplica> {
-        let (mut known, mut tried) = (false, false);
-        for (index, row) in self.board.iter().enumerate() {
-            if !self.serves(index, request) {
-                continue;
-            }
-            known = true;
-            if request.tried.contains(&ReplicaId::from_index(index)) {
-                tried = true;
-            } else if row.health != Health::Draining {
-                return Ok(());
-            }
+/// Step 5: a random EJECTED replica that this request has not tried, if nothing better is known.
+pub(crate) fn without_candidates(
+    field: &[Branch<'_>],
+    survey: &Survey,
+    scope: Scope,
+) -> Result<Choice, NoReplica> {
+    let allowed = field.first().is_some_and(|branch| !branch.request.has_fallback);
+    if allowed && scope != Scope::WithRoom && survey.in_service == 0 && survey.ejected > 0 {
+        let roll = field.first().map_or(0, |branch| branch.view.roll);
+        let nth = prng::below(roll, survey.ejected);
+        let ejected = field.iter().enumerate().flat_map(|(at, branch)| {
+            branch.ejected(scope).map(move |index| (at, ReplicaId::from_index(index)))
+        });
+        if let Some((branch, replica)) = ejected.into_iter().nth(nth) {
+            return Ok(Choice { rolled: true, ..Choice::of(branch, replica, Reason::LastResort) });
         }
-        Err(match (known, tried) {
-            (false, _) => NoReplica::NoneKnown,
-            (true, false) => NoReplica::NotReady,
-            (true, true) => NoReplica::AllTried,
-        })
     }
-
-    /// Whether the replica may be the one that has a slot for the request: a cheap look before a choice.
-    pub(crate) fn may_take(&self, id: ReplicaId, request: &PickRequest<'_>) -> bool {
-        let row = &self.board[id.index()];
-        let in_use = match row.health {
-            Health::Live | Health::Ejected => true,
-            Health::Probing => row.inflight < self.settings.health.probing_max_inflight,
-            Health::Starting | Health::Draining => false,
-        };
-        in_use && row.has_slot && self.asked(id.index(), request)
-    }
-
-    /// Step 5: a random EJECTED replica that this request has not tried, if nothing better is known.
-    fn without_candidates(
-        &self,
-        survey: &Survey,
-        request: &PickRequest<'_>,
-        scope: Scope,
-    ) -> Result<Choice, NoReplica> {
-        if scope != Scope::WithRoom && survey.in_service == 0 && survey.ejected > 0 {
-            let ejected = |index: &usize| {
-                let row = &self.board[*index];
-                row.health == Health::Ejected && scope.covers(row) && self.asked(*index, request)
-            };
-            let nth = prng::below(self.roll, survey.ejected);
-            if let Some(index) = (0..self.board.len()).filter(ejected).nth(nth) {
-                let choice = Choice::by_load(ReplicaId::from_index(index));
-                return Ok(Choice { reason: Reason::LastResort, ..choice });
-            }
-        }
-        Err(match (survey.known, survey.tried, scope) {
-            (0, _, _) => NoReplica::NoneKnown,
-            (_, 0, Scope::Anywhere | Scope::WithSlot) => NoReplica::NotReady,
-            _ => NoReplica::AllTried,
-        })
-    }
+    Err(match (survey.known, survey.tried, scope) {
+        (0, _, _) => NoReplica::NoneKnown,
+        (_, 0, Scope::Anywhere | Scope::WithSlot) => NoReplica::NotReady,
+        _ => NoReplica::AllTried,
+    })
 }
 
 impl Choice {
-    fn by_load(replica: ReplicaId) -> Self {
-        let reason = Reason::Load;
-        Self { replica, reason, spilled: false, holds: Holds::default(), spill: None, remove: [None; 2] }
+    /// A choice that touches no pins, no turn and no randomness.
+    pub(crate) fn of(branch: usize, replica: ReplicaId, reason: Reason) -> Self {
+        Self {
+            branch,
+            replica,
+            target: None,
+            reason,
+            spilled: false,
+            holds: Holds::default(),
+            takes_turn: false,
+            rolled: false,
+            pins: PinChanges::default(),
+        }
     }
 
-    /// Only a choice by load takes a turn: followed pins would otherwise decide where everybody else goes.
-    pub(crate) fn takes_turn(&self) -> bool {
-        matches!(self.reason, Reason::Load | Reason::Rebind)
+    pub(crate) fn by_load(least: &Load, reason: Reason) -> Self {
+        let chosen = Self::of(least.branch, ReplicaId::from_index(least.index), reason);
+        Self { takes_turn: true, ..chosen }
     }
 }
 
@@ -169,4 +155,14 @@ fn session_slack(session: Session, configured: u32) -> Option<u32> {
         Session::Explicit(_) => Some(configured),
         Session::Conversation { continued, .. } => continued.then_some(0),
     }
+}
+
+/// The choice within one pool.
+pub(crate) fn choose_in(
+    view: View<'_>,
+    now: Time,
+    request: &PickRequest<'_>,
+    scope: Scope,
+) -> Result<Choice, NoReplica> {
+    choose(&[Branch::alone(view, request)], now, scope, &mut Vec::new())
 }

@@ -1,9 +1,13 @@
 //! A choice put into words, without making it.
 
-use crate::choose::{Choice, Scope, Survey, View, exclusion};
+mod words;
+
+use crate::choose::{Branch, Choice, Scope, Survey, choose, exclusion};
 use crate::health::Health;
-use crate::ids::ReplicaId;
-use crate::pick::{NoReplica, PickRequest, Reason};
+use crate::ids::{ReplicaId, TargetIndex};
+use crate::modes::{self, Mode};
+use crate::pick::{NoReplica, Reason};
+use crate::policies::Policy;
 use crate::snapshot::requests;
 use crate::time::Time;
 use std::time::Duration;
@@ -11,12 +15,27 @@ use std::time::Duration;
 /// What would be done with a request and why.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The replica, the reason and whether a pin spilled; or why there is none.
-    pub outcome: Result<(ReplicaId, Reason, bool), NoPlace>,
-    /// Every replica with the numbers seen and why it was left out.
+    /// What would be chosen, or why nothing is.
+    pub outcome: Result<Chosen, NoPlace>,
+    /// Every replica of every target with the numbers seen and why it was left out.
     pub candidates: Vec<Candidate>,
-    /// The five steps in words, and the queue's part.
+    /// The choice's steps in words, and the queue's part.
     pub steps: Vec<String>,
+}
+
+/// What a pick would choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The lane, by its place in the list.
+    pub lane: usize,
+    /// The target; `None`: whichever of the pool's targets has its turn.
+    pub target: Option<TargetIndex>,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Why.
+    pub reason: Reason,
+    /// A living pin points elsewhere.
+    pub spilled: bool,
 }
 
 /// Why a request would get no place at once.
@@ -37,9 +56,13 @@ pub enum NoPlace {
     },
 }
 
-/// A replica as a choice sees it.
+/// A replica under one target, as a choice sees it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
+    /// The lane, by its place in the list.
+    pub lane: usize,
+    /// Whose replica.
+    pub target: TargetIndex,
     /// Which one.
     pub replica: ReplicaId,
     /// Its base URL.
@@ -54,32 +77,45 @@ pub struct Candidate {
     pub inflight: u32,
     /// Why it was left out; `None`: it was a candidate.
     pub excluded: Option<&'static str>,
+    /// Mode `policy`: what each policy adds to its total. Empty where it was left out.
+    pub parts: Vec<(Policy, f64)>,
+}
+
+/// The target that the request keeps to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub(crate) target: TargetIndex,
+    /// Why no other.
+    pub(crate) not: &'static str,
 }
 
 /// What a choice in this scope would be: one that finds nothing says that there is no replica.
-pub(crate) fn explain(view: &View<'_>, now: Time, request: &PickRequest<'_>, scope: Scope) -> Explanation {
-    let without_slot = |index: usize| scope == Scope::WithSlot && !view.board[index].has_slot;
-    let survey = Survey::of(view, request, scope);
-    let candidates: Vec<Candidate> = view
-        .replicas
-        .iter()
-        .enumerate()
-        .map(|(index, replica)| Candidate {
-            replica: ReplicaId::from_index(index),
-            name: replica.name.clone(),
-            health: replica.health.health(),
-            effective_running: requests(view.board[index].running),
-            effective_waiting: requests(view.board[index].waiting),
-            inflight: replica.load.inflight(),
-            excluded: exclusion(view, index, request, &survey)
-                .map(|why| why.as_str())
-                .or_else(|| without_slot(index).then_some("no free slot")),
-        })
+pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: Scope) -> Explanation {
+    let target = due.map(|due| due.target);
+    let mut candidates: Vec<Candidate> = field.iter().enumerate().flat_map(of_branch).collect();
+    let asked: Vec<Branch<'_>> = field.iter().filter_map(|branch| branch.towards(target)).collect();
+    let lanes: Vec<usize> = (0..field.len())
+        .filter(|lane| field.get(*lane).is_some_and(|branch| branch.towards(target).is_some()))
         .collect();
-    let choice = view.choose(now, request, scope);
-    let steps = steps(view, scope, &survey, &candidates, choice.as_ref());
-    let outcome = choice.map(|c| (c.replica, c.reason, c.spilled)).map_err(NoPlace::NoReplica);
-    Explanation { outcome, candidates, steps }
+    let survey = Survey::of(&asked, scope);
+    for candidate in &mut candidates {
+        candidate.excluded = match (due, field.get(candidate.lane)) {
+            (Some(due), _) if candidate.target != due.target => Some(due.not),
+            (_, Some(branch)) => excluded(branch, candidate.replica.index(), &survey, scope),
+            (_, None) => None,
+        };
+    }
+    score(&asked, scope, &mut candidates);
+    let choice = choose(&asked, now, scope, &mut Vec::new());
+    let steps = words::steps(&asked, scope, &survey, &candidates, choice.as_ref());
+    let chosen = |c: Choice| Chosen {
+        lane: lanes.get(c.branch).copied().unwrap_or(c.branch),
+        target: c.target.or(target).or_else(|| only_target(&asked, c.branch)),
+        replica: c.replica,
+        reason: c.reason,
+        spilled: c.spilled,
+    };
+    Explanation { outcome: choice.map(chosen).map_err(NoPlace::NoReplica), candidates, steps }
 }
 
 impl Explanation {
@@ -95,53 +131,50 @@ impl Explanation {
     }
 }
 
-fn steps(
-    view: &View<'_>,
-    scope: Scope,
-    survey: &Survey,
-    candidates: &[Candidate],
-    choice: Result<&Choice, &NoReplica>,
-) -> Vec<String> {
-    let name = |id: ReplicaId| candidates.get(id.index()).map_or("?", |candidate| candidate.name.as_str());
-    let mut steps = vec![format!(
-        "pool: {} of {} replicas serve the model, {} of them tried, {} LIVE or PROBING",
-        survey.known,
-        view.replicas.len(),
-        survey.tried,
-        survey.in_service
-    )];
-    let open = candidates.iter().filter(|candidate| candidate.excluded.is_none()).count();
-    let room =
-        if scope == Scope::Anywhere { "without a queue" } else { "without a queue and with a free slot" };
-    steps.push(if survey.no_wait.is_some() {
-        format!("no-wait: {open} LIVE {room}, only they are candidates")
-    } else {
-        format!("no-wait: no LIVE replica is {room}, {open} candidates")
-    });
-    if let Some(least) = survey.least_loaded() {
-        let at = name(ReplicaId::from_index(least.index));
-        steps.push(format!("least loaded: {at} with {:.3} running", requests(least.running)));
-    }
-    match choice {
-        Err(none) => steps.push(format!("fallback: {none}")),
-        Ok(choice) if choice.reason == Reason::LastResort => {
-            steps.push(format!("fallback: a random EJECTED replica, {}", name(choice.replica)));
-        }
-        Ok(choice) => steps.push(format!("pin: {}, goes to {}", pin_words(choice), name(choice.replica))),
-    }
-    steps
+fn excluded(branch: &Branch<'_>, index: usize, survey: &Survey, scope: Scope) -> Option<&'static str> {
+    let without_slot = scope == Scope::WithSlot && !branch.view.board[index].has_slot;
+    let why = exclusion(branch, index, survey).map(|why| why.as_str());
+    why.or_else(|| without_slot.then_some("no free slot"))
 }
 
-fn pin_words(choice: &Choice) -> &'static str {
-    match (choice.reason, choice.spilled) {
-        (Reason::AffinitySession, false) => "the session's replica is usable",
-        (Reason::AffinityPrefix, false) => "the prefix's replica is usable",
-        (Reason::AffinitySession | Reason::AffinityPrefix, true) => {
-            "the owner is not usable, the next one is"
+fn only_target(field: &[Branch<'_>], lane: usize) -> Option<TargetIndex> {
+    match field.get(lane)?.targets {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+fn of_branch((lane, branch): (usize, &Branch<'_>)) -> Vec<Candidate> {
+    let view = &branch.view;
+    let one = |target: TargetIndex, index: usize| Candidate {
+        lane,
+        target,
+        replica: ReplicaId::from_index(index),
+        name: view.replicas[index].name.clone(),
+        health: view.board[index].health,
+        effective_running: requests(view.board[index].running),
+        effective_waiting: requests(view.board[index].waiting),
+        inflight: view.board[index].inflight,
+        excluded: None,
+        parts: Vec::new(),
+    };
+    let all = |target: &TargetIndex| {
+        let target = *target;
+        (0..view.board.len()).map(move |index| (target, index))
+    };
+    branch.targets.iter().flat_map(all).map(|(target, index)| one(target, index)).collect()
+}
+
+/// What each policy adds to each candidate. Of targets that the request does not keep to there is nothing to add up.
+fn score(field: &[Branch<'_>], scope: Scope, candidates: &mut [Candidate]) {
+    let Some(Mode::Policy(scoring)) = field.first().map(|branch| branch.request.mode) else { return };
+    for (policy, weight) in scoring.policies.each() {
+        for part in modes::parts(field, scope, scoring, policy, weight) {
+            let place = (part.target, ReplicaId::from_index(part.index));
+            let own = |c: &&mut Candidate| (c.target, c.replica) == place;
+            if let Some(candidate) = candidates.iter_mut().find(own) {
+                candidate.parts.push((policy, part.score));
+            }
         }
-        (Reason::Pinned, _) => "bound to the only replica that can serve it",
-        (Reason::Rebind, _) => "not usable, moves to the least loaded",
-        (_, true) => "not usable, spilled to the least loaded",
-        (_, false) => "none to follow",
     }
 }

@@ -22,6 +22,16 @@ pub struct KeyIndex(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteIndex(pub u32);
 
+/// A target's place in its route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetIndex(pub u32);
+
+impl TargetIndex {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A model name, interned by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelId(pub u32);

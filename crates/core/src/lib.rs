@@ -12,13 +12,16 @@ mod effect;
 mod explain;
 mod health;
 mod ids;
+mod lanes;
 mod lease;
 mod limits;
 mod load;
+mod modes;
 mod money;
 mod pick;
 mod pins;
 mod poison;
+mod policies;
 mod pool;
 #[allow(dead_code, reason = "built ahead of the modes that choose by it")]
 mod predict;
@@ -35,18 +38,21 @@ mod verdict;
 mod window;
 
 pub use effect::{Effect, Transition, TransitionReason};
-pub use explain::{Candidate, Explanation, NoPlace};
+pub use explain::{Candidate, Chosen, Explanation, NoPlace};
 pub use health::Health;
-pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, Weight};
+pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, TargetIndex, Weight};
+pub use lanes::{Awaited, Entry, Lane, Placed, Turns};
 pub use lease::Lease;
 pub use limits::{
     Ask, Calendar, KeyLedger, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent,
     WindowLeft,
 };
 pub use load::EngineLoad;
+pub use modes::{Mode, Scoring, Shares};
 pub use money::{Micros, Price};
 pub use pick::{NoReplica, PickRequest, Picked, Prompt, Reason};
 pub use poison::PoisonList;
+pub use policies::{Decision, Policies, Policy};
 pub use pool::Pool;
 pub use queue::{Admission, Denial, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Ticket, Waiting};
 pub use replica::{Origin, ReplicaSpec};

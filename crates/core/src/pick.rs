@@ -2,9 +2,10 @@
 
 use crate::ids::{ModelId, ReplicaId, Session, Weight};
 use crate::lease::Lease;
+use crate::modes::Mode;
 
 /// What a choice depends on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PickRequest<'a> {
     /// Only replicas that serve it; `None`: all.
     pub model: Option<ModelId>,
@@ -18,6 +19,11 @@ pub struct PickRequest<'a> {
     pub tried: &'a [ReplicaId],
     /// The only replica that can serve it, whatever its load: what it needs is nowhere else. `None`: any.
     pub only: Option<ReplicaId>,
+    /// How one of the candidates is chosen.
+    pub mode: Mode<'a>,
+    /// It has somewhere else to go: where nothing is LIVE or PROBING no EJECTED replica is taken, and none is waited
+    /// for.
+    pub has_fallback: bool,
 }
 
 /// What a request asks an engine to read, as far as it can be foreseen.
@@ -48,6 +54,12 @@ pub enum Reason {
     AffinityPrefix,
     /// The least loaded one.
     Load,
+    /// The least loaded one of the target whose share it was.
+    Weighted,
+    /// The one with the largest total of its policies' scores.
+    Policy,
+    /// The one whose turn it was.
+    RoundRobin,
     /// The least loaded one, and the pin moves there.
     Rebind,
     /// Nothing is LIVE or PROBING: a random EJECTED one.
@@ -64,6 +76,9 @@ impl Reason {
             Self::AffinitySession => "affinity_session",
             Self::AffinityPrefix => "affinity_prefix",
             Self::Load => "load",
+            Self::Weighted => "weighted",
+            Self::Policy => "policy",
+            Self::RoundRobin => "round_robin",
             Self::Rebind => "rebind",
             Self::LastResort => "last_resort",
             Self::Pinned => "pinned",

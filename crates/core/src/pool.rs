@@ -5,17 +5,17 @@ mod check;
 mod reports;
 
 use crate::board::Row;
-use crate::choose::{Choice, Scope, View};
+use crate::choose::{Branch, Choice, PinChanges, Scope, View, choose_in};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
 use crate::health::Step;
 use crate::ids::{ModelId, ReplicaId, Serves, Weight};
 use crate::lease::{Hold, Lease, OnAnswer};
 use crate::load::REQUEST;
-use crate::pick::{NoReplica, PickRequest, Picked, Reason};
+use crate::pick::{NoReplica, PickRequest, Picked};
 use crate::pins::{Lifetimes, PinKind, PinTable};
 use crate::prng::SplitMix64;
-use crate::queue::{Queue, Stir};
+use crate::queue::{Queue, Stir, Waiting};
 use crate::replica::{Replica, ReplicaSpec};
 use crate::settings::{AffinityMode, PoolSettings};
 use crate::snapshot::{self, PoolSnapshot};
@@ -162,7 +162,8 @@ impl Pool {
     /// What [`Pool::pick`] would do and why, reserving nothing.
     #[must_use]
     pub fn explain(&self, now: Time, request: &PickRequest<'_>) -> Explanation {
-        explain::explain(&self.view(), now.max(self.now), request, Scope::Anywhere)
+        let field = [Branch::alone(self.view(), request)];
+        explain::explain(&field, now.max(self.now), None, Scope::Anywhere)
     }
 
     /// The first answer byte is on its way to the client: pins are made, renewed or moved. Only a LIVE replica takes
@@ -230,13 +231,18 @@ impl Pool {
         scope: Scope,
     ) -> Result<Picked, NoReplica> {
         let now = self.advance(now);
-        let choice = self.view().choose(now, request, scope)?;
-        let picked = self.reserve(now, request.weight, &choice);
+        let choice = choose_in(self.view(), now, request, scope)?;
+        let picked = self.settle_on(now, request.weight, &choice, None);
         self.check();
         Ok(picked)
     }
 
-    fn view(&self) -> View<'_> {
+    /// Replicas ever added.
+    pub(crate) fn size(&self) -> usize {
+        self.board.len()
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
         View {
             settings: &self.settings,
             replicas: &self.replicas,
@@ -247,14 +253,37 @@ impl Pool {
         }
     }
 
-    #[inline]
-    fn reserve(&mut self, now: Time, weight: Weight, choice: &Choice) -> Picked {
-        choice.remove.into_iter().flatten().for_each(|key| self.pins.remove(key));
-        choice.spill.into_iter().for_each(|key| self.pins.spill(key));
-        if choice.reason == Reason::LastResort {
-            self.prng.next();
+    /// All that a choice within this pool alone does.
+    fn settle_on(&mut self, now: Time, weight: Weight, choice: &Choice, waiting: Option<Waiting>) -> Picked {
+        self.change_pins(choice.branch, &choice.pins);
+        if choice.rolled {
+            self.roll();
         }
-        if choice.takes_turn() {
+        self.reserve(now, weight, choice, waiting)
+    }
+
+    /// Does to the pins what a choice says of this pool, which is the choice's `branch`.
+    pub(crate) fn change_pins(&mut self, branch: usize, changes: &PinChanges) {
+        let own = |(at, _): &(usize, _)| *at == branch;
+        changes.removed().filter(own).for_each(|(_, key)| self.pins.remove(key));
+        changes.spill.into_iter().filter(own).for_each(|(_, key)| self.pins.spill(key));
+    }
+
+    /// The random word has been used.
+    pub(crate) fn roll(&mut self) {
+        self.prng.next();
+    }
+
+    /// Takes the place that was chosen, and charges it where slots are known.
+    #[inline]
+    pub(crate) fn reserve(
+        &mut self,
+        now: Time,
+        weight: Weight,
+        choice: &Choice,
+        waiting: Option<Waiting>,
+    ) -> Picked {
+        if choice.takes_turn {
             self.turn = choice.replica.index();
         }
         let weight = Weight(weight.0.max(REQUEST));
@@ -271,7 +300,7 @@ impl Pool {
             sent_after,
             era: replica.health.era(),
             holds: choice.holds,
-            charge: None,
+            charge: waiting.filter(|_| self.has_slots()).map(|waiting| self.charge(now, waiting)),
         };
         self.update_row(choice.replica);
         Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }
@@ -348,7 +377,12 @@ impl Pool {
         self.board[id.index()] = Row::of(&self.replicas[id.index()], &self.settings);
     }
 
-    fn advance(&mut self, now: Time) -> Time {
+    /// The latest moment seen, this one included.
+    pub(crate) fn latest(&self, now: Time) -> Time {
+        now.max(self.now)
+    }
+
+    pub(crate) fn advance(&mut self, now: Time) -> Time {
         self.now = self.now.max(now);
         self.now
     }

@@ -80,6 +80,7 @@ impl Resolved {
             prefix: self.prefix,
             tried,
             only: self.only,
+            ..PickRequest::default()
         }
     }
 

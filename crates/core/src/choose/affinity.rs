@@ -1,7 +1,10 @@
 //! Step 4: a warm replica instead of the least loaded one, where it costs nothing or little.
+//!
+//! Where a route has several pools a pin lives in the pool of its replica. A request that is spilled to another pool
+//! makes no second pin there; one that is re-bound takes the pin along.
 
 use super::survey::Load;
-use super::{Choice, Scope, View, session_slack};
+use super::{Branch, Choice, PinChanges, Scope, session_slack};
 use crate::board::Row;
 use crate::health::Health;
 use crate::ids::{ReplicaId, Session};
@@ -15,118 +18,147 @@ use crate::time::Time;
 /// Spills in a row at which a prefix pin is deleted: a shared system prompt must not cement a hot node.
 const PREFIX_SPILLS: u32 = 2;
 
-/// Mode `pins`: the session's pin if there is one, else the prefix's.
+/// Mode `pins`: the session's pin if there is one, else the prefix's. `request` is what the branches have in common.
 pub(super) fn by_pins(
-    view: &View<'_>,
-    now: Time,
+    field: &[Branch<'_>],
     request: &PickRequest<'_>,
+    now: Time,
     scope: Scope,
-    least: Load,
+    least: &Load,
+    by_load: Choice,
 ) -> Choice {
-    let mut choice = Choice::by_load(ReplicaId::from_index(least.index));
+    let asked = Asked { field, now, scope, least };
+    let mut choice = by_load;
     let mut consult_prefix = true;
     if let Some(session) = request.session {
-        consult_prefix = session_pin(view, now, request, scope, session, least, &mut choice);
+        consult_prefix = session_pin(&asked, session, &mut choice);
     }
     if let Some(hash) = request.prefix {
         let key = PinKey { kind: PinKind::Prefix, hash };
-        let mut hold = Hold { key, on_answer: OnAnswer::Make };
-        if consult_prefix {
-            hold.on_answer = prefix_pin(view, now, request, scope, key, least, &mut choice);
-        }
-        choice.holds.prefix = Some(hold);
+        let on_answer =
+            if consult_prefix { prefix_pin(&asked, key, &mut choice) } else { Some(OnAnswer::Make) };
+        choice.holds.prefix = on_answer.map(|on_answer| Hold { key, on_answer });
     }
     choice
 }
 
-/// True if the prefix pin may be consulted: only where there was no session pin.
-fn session_pin(
-    view: &View<'_>,
+/// What both kinds of pin are judged by.
+struct Asked<'f, 'a> {
+    field: &'f [Branch<'a>],
     now: Time,
-    request: &PickRequest<'_>,
     scope: Scope,
-    session: Session,
-    least: Load,
-    choice: &mut Choice,
-) -> bool {
-    let affinity = &view.settings.affinity;
-    let key = PinKey { kind: PinKind::Session, hash: session.key() };
-    let Some(slack) = session_slack(session, affinity.session_slack) else {
-        // A talk's first turn follows nothing: another talk that began with the same words has nothing warm for it.
-        choice.holds.session = Some(Hold { key, on_answer: OnAnswer::Move });
-        return true;
-    };
-    let (on_answer, consult_prefix) = match view.pins.find(now, key) {
-        Found::Nothing => (OnAnswer::Make, true),
-        Found::Dead { expired } => {
-            choice.remove[0] = Some(key);
-            (OnAnswer::Make, expired)
-        }
-        Found::Pin { replica, spills } => {
-            let on_answer = match stand(view, request, scope, replica, slack, least) {
-                Stand::Warm => {
-                    choice.replica = replica;
-                    choice.reason = Reason::AffinitySession;
-                    OnAnswer::Renew
-                }
-                Stand::Least => OnAnswer::Renew,
-                Stand::Far => choice.rebind(key),
-                Stand::Away if spills + 1 >= affinity.rebind_after_spills => choice.rebind(key),
-                Stand::Away => choice.spill(key),
-            };
-            (on_answer, false)
-        }
-    };
-    choice.holds.session = Some(Hold { key, on_answer });
-    consult_prefix
+    least: &'f Load,
 }
 
-fn prefix_pin(
-    view: &View<'_>,
-    now: Time,
-    request: &PickRequest<'_>,
-    scope: Scope,
-    key: PinKey,
-    least: Load,
-    choice: &mut Choice,
-) -> OnAnswer {
-    match view.pins.find(now, key) {
-        Found::Nothing => OnAnswer::Make,
-        Found::Dead { .. } => {
-            choice.remove[1] = Some(key);
-            OnAnswer::Make
+/// A living pin.
+struct Pin {
+    branch: usize,
+    replica: ReplicaId,
+    /// Spills in a row.
+    spills: u32,
+}
+
+/// What the pools know of a key.
+enum Known {
+    Pin(Pin),
+    Nothing,
+    /// Its replica has left service.
+    Dead,
+}
+
+/// True if the prefix pin may be consulted: only where there was no session pin.
+fn session_pin(asked: &Asked<'_, '_>, session: Session, choice: &mut Choice) -> bool {
+    let Some(first) = asked.field.first() else { return true };
+    let affinity = &first.view.settings.affinity;
+    let key = PinKey { kind: PinKind::Session, hash: session.key() };
+    let hold = |on_answer| Some(Hold { key, on_answer });
+    let Some(slack) = session_slack(session, affinity.session_slack) else {
+        // A talk's first turn follows nothing: another talk that began with the same words has nothing warm for it.
+        choice.holds.session = hold(OnAnswer::Move);
+        return true;
+    };
+    let pin = match look_up(asked, key, &mut choice.pins) {
+        Known::Pin(pin) => pin,
+        Known::Nothing => {
+            choice.holds.session = hold(OnAnswer::Make);
+            return true;
         }
-        Found::Pin { replica, spills } => {
-            match stand(view, request, scope, replica, view.settings.affinity.prefix_slack, least) {
-                Stand::Warm => {
-                    choice.replica = replica;
-                    choice.reason = Reason::AffinityPrefix;
-                    OnAnswer::Renew
-                }
-                Stand::Least => OnAnswer::Renew,
-                Stand::Far => choice.rebind(key),
-                Stand::Away if spills + 1 >= PREFIX_SPILLS => {
-                    choice.remove[1] = Some(key);
-                    choice.spilled = true;
-                    OnAnswer::Make
-                }
-                Stand::Away => choice.spill(key),
+        Known::Dead => {
+            choice.holds.session = hold(OnAnswer::Make);
+            return false;
+        }
+    };
+    let on_answer = match stand(asked, &pin, slack) {
+        Stand::Warm => {
+            choice.follow(&pin, Reason::AffinitySession);
+            Some(OnAnswer::Renew)
+        }
+        Stand::Least => Some(OnAnswer::Renew),
+        Stand::Far => choice.rebind(&pin, key),
+        Stand::Away if pin.spills + 1 >= affinity.rebind_after_spills => choice.rebind(&pin, key),
+        Stand::Away => choice.spill(&pin, key),
+    };
+    choice.holds.session = on_answer.and_then(hold);
+    false
+}
+
+/// What the first answer byte does to the prefix pin; `None`: nothing.
+fn prefix_pin(asked: &Asked<'_, '_>, key: PinKey, choice: &mut Choice) -> Option<OnAnswer> {
+    let affinity = &asked.field.first()?.view.settings.affinity;
+    let Known::Pin(pin) = look_up(asked, key, &mut choice.pins) else { return Some(OnAnswer::Make) };
+    match stand(asked, &pin, affinity.prefix_slack) {
+        Stand::Warm => {
+            choice.follow(&pin, Reason::AffinityPrefix);
+            Some(OnAnswer::Renew)
+        }
+        Stand::Least => Some(OnAnswer::Renew),
+        Stand::Far => choice.rebind(&pin, key),
+        Stand::Away if pin.spills + 1 >= PREFIX_SPILLS => {
+            choice.pins.remove(pin.branch, key);
+            choice.spilled = true;
+            Some(OnAnswer::Make)
+        }
+        Stand::Away => choice.spill(&pin, key),
+    }
+}
+
+/// The living pin of the first pool that has one; dead ones that are met are removed.
+fn look_up(asked: &Asked<'_, '_>, key: PinKey, changes: &mut PinChanges) -> Known {
+    let mut dead = false;
+    for (branch, at) in asked.field.iter().enumerate() {
+        match at.view.pins.find(asked.now, key) {
+            Found::Nothing => {}
+            Found::Dead { expired } => {
+                changes.remove(branch, key);
+                dead |= !expired;
             }
+            Found::Pin { replica, spills } => return Known::Pin(Pin { branch, replica, spills }),
         }
     }
+    if dead { Known::Dead } else { Known::Nothing }
 }
 
 impl Choice {
-    fn spill(&mut self, key: PinKey) -> OnAnswer {
-        self.spilled = true;
-        self.spill = Some(key);
-        OnAnswer::Make
+    fn follow(&mut self, pin: &Pin, reason: Reason) {
+        self.branch = pin.branch;
+        self.replica = pin.replica;
+        self.reason = reason;
+        self.takes_turn = false;
     }
 
-    fn rebind(&mut self, key: PinKey) -> OnAnswer {
-        self.spill(key);
+    fn spill(&mut self, pin: &Pin, key: PinKey) -> Option<OnAnswer> {
+        self.spilled = true;
+        self.pins.spill = Some((pin.branch, key));
+        (pin.branch == self.branch).then_some(OnAnswer::Make)
+    }
+
+    fn rebind(&mut self, pin: &Pin, key: PinKey) -> Option<OnAnswer> {
+        self.spill(pin, key);
+        if pin.branch != self.branch {
+            self.pins.remove(pin.branch, key);
+        }
         self.reason = Reason::Rebind;
-        OnAnswer::Move
+        Some(OnAnswer::Move)
     }
 }
 
@@ -143,23 +175,18 @@ enum Stand {
     Far,
 }
 
-fn stand(
-    view: &View<'_>,
-    request: &PickRequest<'_>,
-    scope: Scope,
-    id: ReplicaId,
-    slack: u32,
-    least: Load,
-) -> Stand {
-    let Some(row) = view.board.get(id.index()) else { return Stand::Away };
-    let above = row.running.saturating_sub(least.running);
-    if above >= u64::from(view.settings.affinity.force_rebind_gap) * REQUEST {
+fn stand(asked: &Asked<'_, '_>, pin: &Pin, slack: u32) -> Stand {
+    let Some(home) = asked.field.get(pin.branch) else { return Stand::Away };
+    let Some(row) = home.view.board.get(pin.replica.index()) else { return Stand::Away };
+    let above = row.running.saturating_sub(asked.least.running);
+    if above >= u64::from(home.view.settings.affinity.force_rebind_gap) * REQUEST {
         return Stand::Far;
     }
-    if view.asked(id.index(), request) && usable(row, scope, least.running, slack) {
+    if home.asked(pin.replica.index()) && usable(row, asked.scope, asked.least.running, slack) {
         return Stand::Warm;
     }
-    if id.index() == least.index { Stand::Least } else { Stand::Away }
+    let least = (asked.least.branch, asked.least.index);
+    if (pin.branch, pin.replica.index()) == least { Stand::Least } else { Stand::Away }
 }
 
 /// LIVE, nothing waiting there, and at most `slack` above the least loaded replica.
@@ -173,10 +200,15 @@ fn usable(row: &Row, scope: Scope, min_running: u64, slack: u32) -> bool {
 /// Mode `consistent`: the first usable replica in the key's rendezvous order, else the least loaded.
 ///
 /// A talk's first turn is placed by its hash, too: nothing remembers where it went, so the second turn would miss it.
-pub(super) fn by_rendezvous(view: &View<'_>, request: &PickRequest<'_>, scope: Scope, least: Load) -> Choice {
-    let affinity = &view.settings.affinity;
-    let by_load = Choice::by_load(ReplicaId::from_index(least.index));
-    let (key, slack, reason) = match (request.session, request.prefix) {
+pub(super) fn by_rendezvous(
+    field: &[Branch<'_>],
+    first: &Branch<'_>,
+    scope: Scope,
+    least: &Load,
+    by_load: Choice,
+) -> Choice {
+    let affinity = &first.view.settings.affinity;
+    let (key, slack, reason) = match (first.request.session, first.request.prefix) {
         (Some(session), _) => {
             let slack = session_slack(session, affinity.session_slack).unwrap_or(0);
             (session.key(), slack, Reason::AffinitySession)
@@ -184,22 +216,28 @@ pub(super) fn by_rendezvous(view: &View<'_>, request: &PickRequest<'_>, scope: S
         (None, Some(prefix)) => (prefix, affinity.prefix_slack, Reason::AffinityPrefix),
         (None, None) => return by_load,
     };
-    let mut owner: Option<(u64, usize)> = None;
-    let mut winner: Option<(u64, usize)> = None;
-    for (index, row) in view.board.iter().enumerate() {
-        if row.health != Health::Live || !view.serves(index, request) {
-            continue;
-        }
-        let rank = (rendezvous::score(key, row.identity), index);
-        owner = owner.max(Some(rank));
-        if Some(rank) > winner && usable(row, scope, least.running, slack) && view.asked(index, request) {
-            winner = Some(rank);
+    let mut owner: Option<(u64, usize, usize)> = None;
+    let mut winner: Option<(u64, usize, usize)> = None;
+    for (at, branch) in field.iter().enumerate() {
+        for (index, row) in branch.view.board.iter().enumerate() {
+            if row.health != Health::Live || !branch.serves(index) {
+                continue;
+            }
+            let rank = (rendezvous::score(key, row.identity), at, index);
+            owner = owner.max(Some(rank));
+            if Some(rank) > winner && usable(row, scope, least.running, slack) && branch.asked(index) {
+                winner = Some(rank);
+            }
         }
     }
     match winner {
-        Some((_, index)) => {
-            Choice { replica: ReplicaId::from_index(index), reason, spilled: winner != owner, ..by_load }
+        Some((_, at, index)) => {
+            let spilled = winner != owner;
+            Choice { spilled, ..Choice::of(at, ReplicaId::from_index(index), reason) }
         }
-        None => Choice { spilled: owner.is_some_and(|(_, index)| index != least.index), ..by_load },
+        None => {
+            let elsewhere = |(_, at, index)| (at, index) != (least.branch, least.index);
+            Choice { spilled: owner.is_some_and(elsewhere), ..by_load }
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Steps 1 to 3: who could serve, who has room, who is least loaded. One pass, nothing allocated.
 
-use super::{Scope, View};
+use super::{Branch, Scope};
 use crate::board::Row;
 use crate::health::Health;
-use crate::ids::ReplicaId;
-use crate::pick::PickRequest;
 
-/// What one look over the pool found.
+/// What one look over all branches found.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// The least loaded LIVE replica with `effective_waiting` 0: if there is one, only such are candidates.
@@ -20,6 +18,8 @@ pub(crate) struct Survey {
     pub(crate) tried: usize,
     /// Of the others: LIVE or PROBING.
     pub(crate) in_service: usize,
+    /// Of those: LIVE.
+    pub(crate) live: usize,
     /// Of the others: EJECTED, and in scope.
     pub(crate) ejected: usize,
 }
@@ -30,8 +30,9 @@ pub(crate) struct Load {
     /// Thousandths of a request.
     pub(crate) running: u64,
     probing: bool,
-    /// How long it is until this one's turn.
+    /// How long it is until its turn.
     distance: usize,
+    pub(crate) branch: usize,
     pub(crate) index: usize,
 }
 
@@ -44,30 +45,37 @@ pub(crate) enum Exclusion {
     Starting,
     Ejected,
     Draining,
+    Probing,
     ProbingAtLimit,
     Waiting,
 }
 
 impl Survey {
-    pub(crate) fn of(view: &View<'_>, request: &PickRequest<'_>, scope: Scope) -> Self {
+    pub(crate) fn of(field: &[Branch<'_>], scope: Scope) -> Self {
         let mut survey = Self::default();
-        for (index, row) in view.board.iter().enumerate() {
-            if !view.serves(index, request) {
+        for (at, branch) in field.iter().enumerate() {
+            survey.look_at(at, branch, scope);
+        }
+        survey
+    }
+
+    fn look_at(&mut self, at: usize, branch: &Branch<'_>, scope: Scope) {
+        for (index, row) in branch.view.board.iter().enumerate() {
+            if !branch.serves(index) {
                 continue;
             }
-            survey.known += 1;
-            if !request.tried.is_empty() && request.tried.contains(&ReplicaId::from_index(index)) {
-                survey.tried += 1;
+            self.known += 1;
+            if branch.has_tried(index) {
+                self.tried += 1;
                 continue;
             }
             match row.health {
-                Health::Live => survey.live(view, index, row, scope),
-                Health::Probing => survey.probing(view, index, row, scope),
-                Health::Ejected => survey.ejected += usize::from(scope.covers(row)),
+                Health::Live => self.live(at, branch, index, row, scope),
+                Health::Probing => self.probing(at, branch, index, row, scope),
+                Health::Ejected => self.ejected += usize::from(scope.covers(row)),
                 Health::Starting | Health::Draining => {}
             }
         }
-        survey
     }
 
     /// The least loaded candidate: its load is the pool's `min_running`.
@@ -75,53 +83,51 @@ impl Survey {
         self.no_wait.or(self.any)
     }
 
-    fn live(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
+    fn live(&mut self, at: usize, branch: &Branch<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
+        self.live += 1;
         if !scope.covers(row) {
             return;
         }
         if row.waiting == 0 {
-            offer(&mut self.no_wait, view, index, row);
+            offer(&mut self.no_wait, at, branch, index, row);
         } else if self.no_wait.is_none() && scope != Scope::WithRoom {
-            offer(&mut self.any, view, index, row);
+            offer(&mut self.any, at, branch, index, row);
         }
     }
 
-    fn probing(&mut self, view: &View<'_>, index: usize, row: &Row, scope: Scope) {
+    fn probing(&mut self, at: usize, branch: &Branch<'_>, index: usize, row: &Row, scope: Scope) {
         self.in_service += 1;
-        let below = row.inflight < view.settings.health.probing_max_inflight;
-        if below && scope != Scope::WithRoom && scope.covers(row) {
-            offer(&mut self.any, view, index, row);
+        if branch.probing_has_room(row) && scope != Scope::WithRoom && scope.covers(row) {
+            offer(&mut self.any, at, branch, index, row);
         }
     }
 }
 
 /// Why a replica is no candidate for a pick from anywhere, for an explanation.
-pub(crate) fn exclusion(
-    view: &View<'_>,
-    index: usize,
-    request: &PickRequest<'_>,
-    survey: &Survey,
-) -> Option<Exclusion> {
-    let row = &view.board[index];
-    if !request.may_go_to(index) {
+pub(crate) fn exclusion(branch: &Branch<'_>, index: usize, survey: &Survey) -> Option<Exclusion> {
+    let row = &branch.view.board[index];
+    if !branch.request.may_go_to(index) {
         return Some(Exclusion::NotTheOnly);
     }
-    if !view.serves(index, request) {
+    if !branch.serves(index) {
         return Some(Exclusion::OtherModel);
     }
-    if request.tried.contains(&ReplicaId::from_index(index)) {
+    if branch.has_tried(index) {
         return Some(Exclusion::Tried);
     }
+    let steps = branch.request.mode.takes_five_steps();
     match row.health {
         Health::Starting => Some(Exclusion::Starting),
         Health::Draining => Some(Exclusion::Draining),
-        Health::Ejected => (survey.in_service > 0).then_some(Exclusion::Ejected),
-        Health::Live if survey.no_wait.is_some() && row.waiting > 0 => Some(Exclusion::Waiting),
-        Health::Probing if row.inflight >= view.settings.health.probing_max_inflight => {
-            Some(Exclusion::ProbingAtLimit)
+        Health::Ejected => {
+            let out = survey.in_service > 0 || branch.request.has_fallback;
+            out.then_some(Exclusion::Ejected)
         }
-        Health::Probing if survey.no_wait.is_some() => Some(Exclusion::Waiting),
+        Health::Live if steps && survey.no_wait.is_some() && row.waiting > 0 => Some(Exclusion::Waiting),
+        Health::Probing if !branch.probing_has_room(row) => Some(Exclusion::ProbingAtLimit),
+        Health::Probing if steps && survey.no_wait.is_some() => Some(Exclusion::Waiting),
+        Health::Probing if !steps && survey.live > 0 => Some(Exclusion::Probing),
         Health::Live | Health::Probing => None,
     }
 }
@@ -135,6 +141,7 @@ impl Exclusion {
             Self::Starting => "STARTING",
             Self::Ejected => "EJECTED",
             Self::Draining => "DRAINING",
+            Self::Probing => "PROBING, and a LIVE replica exists",
             Self::ProbingAtLimit => "PROBING and at its limit",
             Self::Waiting => "a LIVE replica without a queue exists",
         }
@@ -142,13 +149,12 @@ impl Exclusion {
 }
 
 /// Keeps the smaller one. Most replicas of a large pool lose by their load alone.
-fn offer(best: &mut Option<Load>, view: &View<'_>, index: usize, row: &Row) {
+fn offer(best: &mut Option<Load>, at: usize, branch: &Branch<'_>, index: usize, row: &Row) {
     if best.as_ref().is_some_and(|best| row.running > best.running) {
         return;
     }
-    // The replica after the last one chosen comes first; the last one chosen comes last.
-    let distance = if index > view.turn { index - view.turn } else { index + view.board.len() - view.turn };
-    let load = Load { running: row.running, probing: row.health == Health::Probing, distance, index };
+    let (probing, distance) = (row.health == Health::Probing, branch.distance(index));
+    let load = Load { running: row.running, probing, distance, branch: at, index };
     if best.as_ref().is_none_or(|best| load < *best) {
         *best = Some(load);
     }

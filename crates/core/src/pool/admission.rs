@@ -2,13 +2,13 @@
 
 use super::Pool;
 use crate::board::Row;
-use crate::choose::{Choice, Scope};
+use crate::choose::{Branch, Choice, Scope, choose_in};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation, NoPlace};
 use crate::health::Health;
 use crate::ids::{ReplicaId, Weight};
 use crate::lease::Lease;
-use crate::pick::{NoReplica, PickRequest};
+use crate::pick::{NoReplica, PickRequest, Reason};
 use crate::queue::{Admission, Charge, Denial, FlowId, Line, QueueSnapshot, Rank, Stir, Ticket, Waiting};
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -26,14 +26,9 @@ impl Pool {
             return self.pick(now, request).map_or_else(Admission::No, Admission::Picked);
         }
         let now = self.advance(now);
-        let admission = match self.view().choose(now, request, Scope::WithSlot) {
-            Ok(choice) => {
-                let flow = FlowId { priority: waiting.priority, key: waiting.key };
-                let mut picked = self.reserve(now, request.weight, &choice);
-                picked.lease.charge = Some(self.queue.charge(now, flow, waiting.cost_tokens));
-                Admission::Picked(picked)
-            }
-            Err(_) => self.enqueue(now, request, waiting),
+        let admission = match choose_in(self.view(), now, request, Scope::WithSlot) {
+            Ok(choice) => Admission::Picked(self.settle_on(now, request.weight, &choice, Some(waiting))),
+            Err(why) => self.enqueue(now, request, why, waiting),
         };
         self.check();
         admission
@@ -46,11 +41,16 @@ impl Pool {
             return self.explain(now, request);
         }
         let now = now.max(self.now);
-        let told = explain::explain(&self.view(), now, request, Scope::WithSlot);
-        if told.outcome.is_ok() {
-            return told;
+        let told = explain::explain(&[Branch::alone(self.view(), request)], now, None, Scope::WithSlot);
+        match told.outcome {
+            Ok(_) => told,
+            Err(_) => told.without_slot(self.no_place(now, request, waiting)),
         }
-        told.without_slot(match self.may_wait(request, waiting) {
+    }
+
+    /// What becomes of a request for which no slot is free.
+    pub(crate) fn no_place(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> NoPlace {
+        match self.may_wait(request, waiting) {
             Err(why) => NoPlace::NoReplica(why),
             Ok(false) => NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) },
             Ok(true) => {
@@ -58,7 +58,7 @@ impl Pool {
                 let rival = |line: &Line| self.compete(&line.request(Weight(0)), request);
                 NoPlace::Waits { ahead: self.queue.ahead(flow, request.tried.is_empty(), rival) }
             }
-        })
+        }
     }
 
     /// The client of a waiting request has left. False: it does not wait any more; a lease that it was granted is
@@ -128,7 +128,32 @@ impl Pool {
         }
     }
 
-    fn enqueue(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
+    /// Some replica's slots are known: requests may wait here.
+    pub(crate) fn has_slots(&self) -> bool {
+        self.slotted > 0
+    }
+
+    /// Whether the replica has a free slot, or none that are known.
+    pub(crate) fn has_slot(&self, id: ReplicaId) -> bool {
+        self.board.get(id.index()).is_some_and(|row| row.has_slot)
+    }
+
+    pub(super) fn charge(&mut self, now: Time, waiting: Waiting) -> Charge {
+        let flow = FlowId { priority: waiting.priority, key: waiting.key };
+        self.queue.charge(now, flow, waiting.cost_tokens)
+    }
+
+    /// Has the request wait, where slots are known and one can come free. `why`: nobody can take it now.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        request: &PickRequest<'_>,
+        why: NoReplica,
+        waiting: Waiting,
+    ) -> Admission {
+        if !self.has_slots() {
+            return Admission::No(why);
+        }
         match self.may_wait(request, waiting) {
             Err(why) => Admission::No(why),
             Ok(false) => {
@@ -141,7 +166,7 @@ impl Pool {
 
     /// Whether the queue has room for a request that some replica could ever take.
     fn may_wait(&self, request: &PickRequest<'_>, waiting: Waiting) -> Result<bool, NoReplica> {
-        self.view().hope(request)?;
+        Branch::alone(self.view(), request).hope()?;
         Ok(!self.queue.is_full(waiting.route, waiting.limits))
     }
 
@@ -168,9 +193,10 @@ impl Pool {
             if best.as_ref().is_some_and(|(best, _)| *best < turn) || !self.concerns(stir, line) {
                 continue;
             }
-            let Some(request) = self.queue.request(line, ticket) else { continue };
-            if let Ok(choice) = view.choose(now, &request, Scope::WithSlot) {
-                best = Some((turn, choice));
+            let Some((request, by_load)) = self.queue.request(line, ticket) else { continue };
+            if let Ok(choice) = choose_in(view, now, &request, Scope::WithSlot) {
+                let reason = if choice.reason == Reason::Load { by_load } else { choice.reason };
+                best = Some((turn, Choice { reason, ..choice }));
             }
         }
         best.map(|((_, ticket), choice)| (ticket, choice))
@@ -180,15 +206,14 @@ impl Pool {
     fn concerns(&self, stir: Stir, line: &Line) -> bool {
         match stir {
             Stir::Nothing => false,
-            Stir::One(replica) => self.view().may_take(replica, &line.request(Weight(0))),
+            Stir::One(replica) => Branch::alone(self.view(), &line.request(Weight(0))).may_take(replica),
             Stir::All => true,
         }
     }
 
     fn grant(&mut self, now: Time, ticket: Ticket, choice: &Choice) {
         let Some(waiter) = self.queue.remove(ticket) else { return };
-        let mut picked = self.reserve(now, waiter.weight, choice);
-        picked.lease.charge = Some(self.queue.charge(now, waiter.flow(), waiter.waiting.cost_tokens));
+        let picked = self.settle_on(now, waiter.weight, choice, Some(waiter.waiting));
         self.queue.tally.grants += 1;
         self.effects.push_back(Effect::Granted { ticket, picked });
     }
@@ -197,7 +222,7 @@ impl Pool {
         let hopeless: Vec<(Ticket, NoReplica)> = {
             let view = self.view();
             let lost = |(id, line): (_, &Line)| {
-                let why = view.hope(&line.request(Weight(0))).err()?;
+                let why = Branch::alone(view, &line.request(Weight(0))).hope().err()?;
                 Some(self.queue.of_line(id).into_iter().map(move |ticket| (ticket, why)))
             };
             self.queue.lines().filter_map(lost).flatten().collect()

@@ -2,7 +2,7 @@
 
 use super::Pool;
 use crate::board::Row;
-use crate::choose::Scope;
+use crate::choose::{Branch, Scope, choose_in};
 use crate::ids::{ReplicaId, Weight};
 use crate::queue::Stir;
 
@@ -36,13 +36,13 @@ impl Pool {
         let view = self.view();
         for (_, line) in self.queue.lines() {
             let request = line.request(Weight(0));
-            let place = view.choose(self.now, &request, Scope::WithSlot);
+            let place = choose_in(view, self.now, &request, Scope::WithSlot);
             assert!(place.is_err(), "somebody waits and there is a place: {place:?}");
-            assert!(view.hope(&request).is_ok(), "somebody waits for nothing");
+            assert!(Branch::alone(view, &request).hope().is_ok(), "somebody waits for nothing");
         }
     }
 
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         if cfg!(debug_assertions) {
             self.check_invariants();
         }

@@ -19,6 +19,8 @@ pub(crate) struct Line {
     pub(crate) tried: Tried,
     /// The only replica that they can go to.
     pub(crate) only: Option<ReplicaId>,
+    /// They do not wait for a replica to come back.
+    pub(crate) has_fallback: bool,
     /// Of each key (in each class) that waits here one, and of the retries all.
     pub(super) heads: BTreeSet<Rank>,
 }
@@ -38,7 +40,14 @@ pub(crate) struct Rank {
 
 impl Line {
     pub(super) fn new(request: &PickRequest<'_>, tried: Tried) -> Self {
-        Self { model: request.model, tried, only: request.only, heads: BTreeSet::new() }
+        let PickRequest { model, only, has_fallback, .. } = *request;
+        Self { model, tried, only, has_fallback, heads: BTreeSet::new() }
+    }
+
+    /// Its requests can go where this one can, and wait as long.
+    pub(super) fn takes(&self, request: &PickRequest<'_>, tried: &Tried) -> bool {
+        let PickRequest { model, only, has_fallback, .. } = *request;
+        (self.model, self.only, self.has_fallback) == (model, only, has_fallback) && self.tried == *tried
     }
 
     /// Who is first here. A line without anybody is removed, so there is always one.

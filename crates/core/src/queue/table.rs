@@ -5,7 +5,7 @@ use super::fairness::{Flow, Flows};
 use super::line::{LineId, tried};
 use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
 use crate::ids::{ReplicaId, RouteIndex, Session, Weight};
-use crate::pick::PickRequest;
+use crate::pick::{PickRequest, Reason};
 use crate::time::Time;
 use crate::window::Window;
 use std::cmp::Reverse;
@@ -33,6 +33,8 @@ pub(crate) struct Waiter {
     pub(crate) waiting: Waiting,
     session: Option<Session>,
     prefix: Option<u64>,
+    /// What a grant is called that no pin has led.
+    by_load: Reason,
     line: LineId,
     /// False for a retry.
     fresh: bool,
@@ -92,11 +94,14 @@ impl Queue {
         let ticket = Ticket(self.next_serial());
         let line = self.line_for(request);
         let fresh = request.tried.is_empty();
+        // Where pins do not decide, whoever has waited takes the slot that comes free.
+        let pins = request.mode.takes_five_steps();
         let waiter = Waiter {
             weight: request.weight,
             waiting,
-            session: request.session,
-            prefix: request.prefix,
+            session: request.session.filter(|_| pins),
+            prefix: request.prefix.filter(|_| pins),
+            by_load: request.mode.by_load(),
             line,
             fresh,
             since: now,
@@ -168,10 +173,11 @@ impl Queue {
         self.flows.flows.get(&flow)?.first_in(id)
     }
 
-    pub(crate) fn request<'a>(&'a self, line: &'a Line, ticket: Ticket) -> Option<PickRequest<'a>> {
+    /// The waiting request, and what its choice is called that no pin has led.
+    pub(crate) fn request<'a>(&'a self, line: &'a Line, ticket: Ticket) -> Option<(PickRequest<'a>, Reason)> {
         let waiter = self.waiters.get(&ticket)?;
         let (session, prefix) = (waiter.session, waiter.prefix);
-        Some(PickRequest { session, prefix, ..line.request(waiter.weight) })
+        Some((PickRequest { session, prefix, ..line.request(waiter.weight) }, waiter.by_load))
     }
 
     pub(crate) fn of_line(&self, id: LineId) -> Vec<Ticket> {
@@ -262,10 +268,7 @@ impl Queue {
     /// The line of requests that can go where this one can.
     fn line_for(&mut self, request: &PickRequest<'_>) -> LineId {
         let tried = tried(request.tried);
-        let alike = |(_, line): &(&LineId, &Line)| {
-            line.model == request.model && line.only == request.only && line.tried == tried
-        };
-        if let Some((id, _)) = self.lines.iter().find(alike) {
+        if let Some((id, _)) = self.lines.iter().find(|(_, line)| line.takes(request, &tried)) {
             return *id;
         }
         let id = LineId(self.next_serial());
@@ -327,7 +330,14 @@ impl Waiter {
 impl Line {
     /// What its requests have in common.
     pub(crate) fn request(&self, weight: Weight) -> PickRequest<'_> {
-        let Self { model, only, tried, .. } = self;
-        PickRequest { model: *model, weight, session: None, prefix: None, tried, only: *only }
+        let Self { model, only, tried, has_fallback, .. } = self;
+        PickRequest {
+            model: *model,
+            weight,
+            tried,
+            only: *only,
+            has_fallback: *has_fallback,
+            ..PickRequest::default()
+        }
     }
 }

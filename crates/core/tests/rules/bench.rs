@@ -27,7 +27,12 @@ pub(crate) fn healthy(running: u32, waiting: u32) -> Scrape {
 }
 
 pub(crate) fn request() -> PickRequest<'static> {
-    PickRequest { model: None, weight: Weight(1000), session: None, prefix: None, tried: &[], only: None }
+    PickRequest { weight: Weight(1000), ..PickRequest::default() }
+}
+
+/// What an explanation says would be chosen.
+pub(crate) fn told(explanation: &Explanation) -> Result<(ReplicaId, Reason, bool), NoPlace> {
+    explanation.outcome.map(|chosen| (chosen.replica, chosen.reason, chosen.spilled))
 }
 
 pub(crate) fn session(hash: u64) -> PickRequest<'static> {

@@ -1,6 +1,6 @@
 //! A request that only one replica can serve goes there, or nowhere.
 
-use crate::bench::{Bench, healthy, request, session};
+use crate::bench::{Bench, healthy, request, session, told as telling};
 use crate::queue_bench::by;
 use sluicegate_core::*;
 
@@ -21,7 +21,7 @@ fn it_goes_there_whatever_the_load_the_mode_and_the_pins() {
         assert_ne!(pinned, HOME.0, "the other ones are idle");
         for asked in [bound(), PickRequest { only: Some(HOME), ..session(1) }] {
             let told = bench.pool.explain(bench.now, &asked);
-            assert_eq!(told.outcome, Ok((HOME, Reason::Pinned, false)));
+            assert_eq!(telling(&told), Ok((HOME, Reason::Pinned, false)));
             let excluded: Vec<bool> = told.candidates.iter().map(|c| c.excluded.is_some()).collect();
             assert_eq!(excluded, [true, false, true]);
             assert_eq!(bench.turn(&asked), (HOME.0, Reason::Pinned, false), "{mode:?}");

@@ -1,6 +1,6 @@
 //! What is told of a request that would have to wait for a slot.
 
-use crate::bench::{Bench, request};
+use crate::bench::{Bench, request, told as telling};
 use crate::queue_bench::{bounded, by};
 use sluicegate_core::*;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn told(bench: &Bench, waiting: Waiting) -> Explanation {
 fn it_is_what_the_admission_does_and_changes_nothing() {
     let mut bench = Bench::slotted(&[1, 1]);
     for _ in 0..2 {
-        let foretold = told(&bench, by(1)).outcome;
+        let foretold = telling(&told(&bench, by(1)));
         let picked = bench.placed(by(1));
         assert_eq!(foretold, Ok((picked.replica, picked.reason, picked.spilled)));
     }

@@ -1,6 +1,6 @@
 //! Snapshots and explanations.
 
-use crate::bench::{Bench, healthy, request, seconds, session, spec};
+use crate::bench::{Bench, healthy, request, seconds, session, spec, told as telling};
 use sluicegate_core::*;
 
 #[test]
@@ -53,7 +53,7 @@ fn an_explanation_is_what_the_next_pick_does_and_changes_nothing() {
     bench.turn(&session(1));
     bench.scrape(2, healthy(4, 1));
     for asked in [request(), session(1), session(2)] {
-        let told: Vec<_> = (0..3).map(|_| bench.pool.explain(bench.now, &asked).outcome).collect();
+        let told: Vec<_> = (0..3).map(|_| telling(&bench.pool.explain(bench.now, &asked))).collect();
         assert!(told.iter().all(|outcome| outcome.is_ok() && *outcome == told[0]), "asking changes nothing");
         let (id, reason, spilled) = bench.turn(&asked);
         assert_eq!(told[0], Ok((ReplicaId(id), reason, spilled)));
@@ -62,7 +62,11 @@ fn an_explanation_is_what_the_next_pick_does_and_changes_nothing() {
     for _ in 0..8 {
         let told = bench.pool.explain(bench.now, &request());
         let picked = bench.pick(&request());
-        assert_eq!(told.outcome, Ok((picked.replica, picked.reason, picked.spilled)), "random, yet foretold");
+        assert_eq!(
+            telling(&told),
+            Ok((picked.replica, picked.reason, picked.spilled)),
+            "random, yet foretold"
+        );
     }
 }
 
@@ -79,10 +83,10 @@ fn an_explanation_names_why_each_replica_was_left_out() {
     let words: Vec<_> = told.candidates.iter().map(|c| c.excluded.unwrap_or("candidate")).collect();
     let waits = "a LIVE replica without a queue exists";
     assert_eq!(words, [waits, "EJECTED", "DRAINING", "STARTING", "does not serve the model", "candidate"]);
-    assert_eq!(told.outcome, Ok((ReplicaId(5), Reason::Load, false)));
+    assert_eq!(telling(&told), Ok((ReplicaId(5), Reason::Load, false)));
     assert_eq!(told.steps.len(), 4, "{:?}", told.steps);
     let nobody = Bench::new(PoolSettings::default()).pool.explain(bench.now, &request());
-    assert_eq!(nobody.outcome, Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
+    assert_eq!(telling(&nobody), Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
 }
 
 #[test]

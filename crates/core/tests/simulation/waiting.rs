@@ -22,7 +22,14 @@ impl Waiter {
     fn asked(&self) -> Asked<'_> {
         let Self { model, weight, session, prefix, .. } = *self;
         Asked {
-            request: PickRequest { model, weight, session, prefix, tried: &self.tried, only: None },
+            request: PickRequest {
+                model,
+                weight,
+                session,
+                prefix,
+                tried: &self.tried,
+                ..PickRequest::default()
+            },
             needs_slot: true,
         }
     }
@@ -85,8 +92,8 @@ impl World {
             .collect();
         let prefix = self.random.flip().then(|| self.random.below(3));
         let (model, weight) = (self.random.model(), self.random.weight());
-        let request =
-            PickRequest { model, weight, session: self.random.session(), prefix, tried: &tried, only: None };
+        let session = self.random.session();
+        let request = PickRequest { model, weight, session, prefix, tried: &tried, ..PickRequest::default() };
         let waiting = Waiting {
             key: KeyIndex(self.random.below(4) as u32),
             route: RouteIndex(self.random.below(3) as u32),
@@ -105,7 +112,10 @@ impl World {
         let admission = self.pool.admit(self.now, &request, waiting);
         let waits = self.shadow.queue.len();
         match (&admission, told) {
-            (Admission::Picked(p), told) => assert_eq!(told, Ok((p.replica, p.reason, p.spilled))),
+            (Admission::Picked(p), told) => {
+                let told = told.map(|chosen| (chosen.replica, chosen.reason, chosen.spilled));
+                assert_eq!(told, Ok((p.replica, p.reason, p.spilled)));
+            }
             (Admission::Queued(_), Err(NoPlace::Waits { ahead })) => {
                 assert!(ahead <= waits, "{ahead} of {waits}")
             }

@@ -109,8 +109,9 @@ impl World {
         let session = self.random.session();
         let prefix = self.random.flip().then(|| self.random.below(3));
         let (weight, model) = (self.random.weight(), self.random.model());
-        let request = PickRequest { model, weight, session, prefix, tried: &tried, only: None };
+        let request = PickRequest { model, weight, session, prefix, tried: &tried, ..PickRequest::default() };
         let told = self.pool.explain(self.now, &request).outcome;
+        let told = told.map(|chosen| (chosen.replica, chosen.reason, chosen.spilled));
         let asked = Asked { request, needs_slot: false };
         match self.pool.pick(self.now, &request) {
             Err(why) => {

@@ -77,12 +77,11 @@ impl Decider for Gateway {
     fn choose(&mut self, now: Time, ask: &Ask<'_>) -> Chosen {
         let job = ask.job;
         let request = PickRequest {
-            model: None,
             weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
             session: job.session,
             prefix: job.prefix,
             tried: ask.tried,
-            only: None,
+            ..PickRequest::default()
         };
         let admission = if ask.with_room {
             self.pool.pick_with_room(now, &request).map_or_else(Admission::No, Admission::Picked)

@@ -133,14 +133,7 @@ mod tests {
     use crate::test_plan::pool_plan;
 
     fn admit(pool: &Arc<Pool>) -> Admitted {
-        let request = PickRequest {
-            model: None,
-            weight: Weight::from_prompt_tokens(1),
-            session: None,
-            prefix: None,
-            tried: &[],
-            only: None,
-        };
+        let request = PickRequest { weight: Weight::from_prompt_tokens(1), ..PickRequest::default() };
         let limits = QueueLimits { max_length: 10, max_wait: Duration::from_secs(60) };
         pool.admit(
             &request,
