@@ -14,7 +14,6 @@ mod sim;
 mod usage;
 
 use std::io::{ErrorKind, Write as _};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,7 +59,7 @@ enum Command {
     /// Make an API key, or the hash of one
     Key(key::KeyArgs),
     /// Run simulated vLLM replicas
-    Sim(SimArgs),
+    Sim(sim::SimArgs),
     /// Run a gateway, four simulated replicas and traffic in one process, with a live table
     Demo(DemoArgs),
     /// Write the configuration's reference or schema
@@ -135,34 +134,6 @@ pub(crate) struct ExplainArgs {
     /// Text of the made-up chat's only message
     #[arg(long, default_value = "Hello", requires = "model")]
     pub(crate) text: String,
-}
-
-/// Options of `sim`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example: two replicas, and a gateway in front of them
-  sluicegate sim --listen 127.0.0.1:8000 --replicas 2 --model qwen3
-  sluicegate serve --replica http://127.0.0.1:8000 --replica http://127.0.0.1:8001
-
-Each replica answers GET /health, /ping, /version, /load, /v1/models and /metrics, and POST
-/v1/chat/completions, /v1/completions, /tokenize and /detokenize. It has no /v1/messages,
-/v1/responses or /v1/embeddings.")]
-pub(crate) struct SimArgs {
-    /// Address of the first replica; the others take the following ports
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = crate::config::address)]
-    pub(crate) listen: SocketAddr,
-    /// Number of replicas
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) replicas: u16,
-    /// Name of the served model
-    #[arg(long, default_value = "sim")]
-    pub(crate) model: String,
-    /// Speed of each replica: 8b (an 8B model on one GPU) or fast (no thinking time)
-    #[arg(long, default_value = "8b", value_parser = sluicegate_lab::engine::Profile::NAMES)]
-    pub(crate) profile: String,
-    /// Decides the lengths and words of answers
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
 }
 
 /// Options of `demo`.

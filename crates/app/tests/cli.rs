@@ -65,6 +65,8 @@ fn errors_of_the_command_line_end_with_2() {
         &["explain", "--file", "/no/such/body.json"],
         &["sim", "--replicas", "0"],
         &["sim", "--profile", "none"],
+        &["sim", "--fault", "1:hang"],
+        &["sim", "--fault", "0:explode"],
     ] {
         let output = sluicegate(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));

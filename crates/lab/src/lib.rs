@@ -20,8 +20,7 @@
 //! speculative decoding, LoRA, structured output, several engines behind one port (data parallelism), KV transfer between
 //! replicas, sleep mode, the host's own cost of tokenising and of HTTP. A step that is under way is never cut short: an
 //! abort frees its blocks at once, its share of the step's duration stays. The fake tokenizer makes about one token of
-//! four bytes, without a vocabulary. Behind HTTP: no embeddings, `/v1/messages` or `/v1/responses`, `n` is 1, no tool
-//! calls, no log probabilities.
+//! four bytes, without a vocabulary. Behind HTTP: `n` is 1, no tool calls, no log probabilities, no background responses.
 
 pub mod engine;
 pub mod fleet;

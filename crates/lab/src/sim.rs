@@ -1,17 +1,23 @@
 //! The replica model in real time behind HTTP: a vLLM 0.32 look-alike.
 //!
 //! Each replica has its own port, model and cache. Paths: `/health`, `/ping`, `/version`, `/load`, `/metrics`,
-//! `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/tokenize`, `/detokenize`; everything else is 404 or 405 as
-//! vLLM says it. Answers, errors and metrics have vLLM's shapes, key order included.
+//! `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/messages`, `/v1/responses` and `/v1/responses/ID`,
+//! `/v1/embeddings`, `/tokenize`, `/detokenize`; everything else is 404 or 405 as vLLM says it. Answers, errors and metrics
+//! have vLLM's shapes, key order included.
+//!
+//! What is wrong with a replica can be switched while it runs: [`SimReplica::set_fault`], or `/sim/fault` over HTTP.
 //!
 //! Where vLLM has a choice: a stream refused because too many requests are in flight is always the harder of its two forms
-//! (status 200, an error event, `[DONE]`); a request that is not a stream gets the 503. `X-Request-Id` names the answer but
-//! is not echoed (vLLM needs a flag for that), cached tokens are always reported (vLLM needs a flag for that too).
+//! (status 200, an error event, `[DONE]`) in the dialects that have it; a request that is not a stream gets the 503.
+//! `X-Request-Id` names the answer but is not echoed (vLLM needs a flag for that), cached tokens are always reported (a flag
+//! too), responses are kept (an environment variable), embeddings are made by the same model (vLLM: by an embedding model).
 
 mod answer;
 mod ask;
 mod body;
+mod embed;
 mod exposition;
+mod fault;
 mod generate;
 mod histogram;
 mod metrics;
@@ -19,10 +25,14 @@ mod problem;
 mod realtime;
 mod routes;
 mod server;
+mod stored;
 mod tokens;
 mod wall_clock;
 
+pub use fault::{BadFault, Fault, FaultSpec};
+
 use crate::engine::{Counters, Profile};
+use fault::{Board, Faults};
 use server::Running;
 use std::io;
 use std::net::SocketAddr;
@@ -89,8 +99,9 @@ impl Sim {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let config = Arc::new(config);
+        let board = Arc::new(Board::new(config.replicas, config.seed));
         let replicas: io::Result<Vec<_>> =
-            (0..config.replicas).map(|index| SimReplica::bind(&config, index)).collect();
+            (0..config.replicas).map(|index| SimReplica::bind(&config, &board, index)).collect();
         Ok(Self { replicas: replicas? })
     }
 
@@ -106,6 +117,18 @@ impl Sim {
         &self.replicas
     }
 
+    /// Ends all replicas as vLLM does at a SIGTERM: ports are closed, running answers end with `abort`, and it returns when
+    /// the last client has its answer.
+    pub async fn terminate(self) {
+        for replica in &self.replicas {
+            replica.set_fault(Fault::Sigterm).await;
+        }
+        for replica in &self.replicas {
+            replica.faults.until_deserted().await;
+        }
+        self.shutdown().await;
+    }
+
     /// Stops all replicas; every port is closed when it returns.
     pub async fn shutdown(self) {
         for replica in &self.replicas {
@@ -118,17 +141,22 @@ impl Sim {
 #[derive(Debug)]
 pub struct SimReplica {
     config: Arc<SimConfig>,
+    board: Arc<Board>,
+    faults: Arc<Faults>,
     index: usize,
     addr: SocketAddr,
     running: Mutex<Option<Running>>,
 }
 
 impl SimReplica {
-    fn bind(config: &Arc<SimConfig>, index: usize) -> io::Result<Self> {
+    fn bind(config: &Arc<SimConfig>, board: &Arc<Board>, index: usize) -> io::Result<Self> {
         let wanted = replica_addr(config.listen, index)?;
-        let running = Running::start(Arc::clone(config), index, wanted)?;
+        let faults = board.of(index).cloned().ok_or(io::ErrorKind::InvalidInput)?;
+        let running = Running::start(Arc::clone(config), board, &faults, index, wanted)?;
         Ok(Self {
             config: Arc::clone(config),
+            board: Arc::clone(board),
+            faults,
             index,
             addr: running.addr(),
             running: Mutex::new(Some(running)),
@@ -156,7 +184,8 @@ impl SimReplica {
     pub fn start(&self) -> io::Result<()> {
         let mut running = self.lock();
         if running.is_none() {
-            *running = Some(Running::start(Arc::clone(&self.config), self.index, self.addr)?);
+            let config = Arc::clone(&self.config);
+            *running = Some(Running::start(config, &self.board, &self.faults, self.index, self.addr)?);
         }
         Ok(())
     }
@@ -172,6 +201,30 @@ impl SimReplica {
         let mut counters = self.lock().as_ref()?.counters();
         let seen = counters.wait_for(condition).await.ok()?;
         Some(*seen)
+    }
+
+    /// Switches a fault on, in place of one of the same kind; it is in force when this returns. A stopped replica has it
+    /// when it is started again.
+    pub async fn set_fault(&self, fault: impl Into<FaultSpec>) {
+        self.faults.set(fault.into());
+        self.faults.settled().await;
+    }
+
+    /// Switches all faults off; requests that one of them held go on. It is done when this returns.
+    pub async fn clear_faults(&self) {
+        self.faults.clear(None);
+        self.faults.settled().await;
+    }
+
+    /// The faults that are switched on, in that order; one for the next requests only stays when it is used up.
+    #[must_use]
+    pub fn faults(&self) -> Vec<FaultSpec> {
+        self.faults.list()
+    }
+
+    /// Waits until it takes connections, or does not.
+    pub async fn until_listening(&self, listening: bool) {
+        self.faults.until_listening(listening).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Running>> {

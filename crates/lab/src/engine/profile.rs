@@ -138,6 +138,19 @@ impl StepCost {
         self.decode_ns_per_sequence + f64::from(context) * self.decode_ns_per_context_token
     }
 
+    /// The same, each part taking `factor` times as long.
+    #[must_use]
+    pub fn slowed(&self, factor: f64) -> Self {
+        Self {
+            // A factor that makes no sense leaves the base as it is.
+            base: Duration::try_from_secs_f64(self.base.as_secs_f64() * factor).unwrap_or(self.base),
+            prefill_ns_per_token: self.prefill_ns_per_token * factor,
+            prefill_ns_per_token_position: self.prefill_ns_per_token_position * factor,
+            decode_ns_per_sequence: self.decode_ns_per_sequence * factor,
+            decode_ns_per_context_token: self.decode_ns_per_context_token * factor,
+        }
+    }
+
     /// The whole step. Never zero, so that virtual time always moves.
     pub(super) fn step(&self, work_ns: f64) -> Duration {
         // The cast saturates and maps NaN to 0: a nonsensical profile is slow or instant, never a panic.

@@ -20,6 +20,8 @@ pub struct Replica {
     step_ends: Option<Duration>,
     /// Of the step under way or the last one.
     step_length: Duration,
+    /// No step ends.
+    frozen: bool,
     outputs: VecDeque<Output>,
     totals: Counters,
 }
@@ -41,6 +43,7 @@ impl Replica {
             waiting: VecDeque::new(),
             step_ends: None,
             step_length: Duration::ZERO,
+            frozen: false,
             outputs: VecDeque::new(),
             totals: Counters::default(),
         }
@@ -89,15 +92,24 @@ impl Replica {
         true
     }
 
-    /// When the step under way ends; `None` while idle.
+    /// While frozen, no step ends; the one under way ends when that is over, at the earliest.
+    pub fn set_frozen(&mut self, now: Duration, frozen: bool) {
+        self.advance(now);
+        if self.frozen && !frozen {
+            self.step_ends = self.step_ends.map(|end| end.max(now));
+        }
+        self.frozen = frozen;
+    }
+
+    /// When the step under way ends; `None` while idle or frozen.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
-        self.step_ends
+        self.step_ends.filter(|_| !self.frozen)
     }
 
     /// Completes every step that ends at or before `now`.
     pub fn advance(&mut self, now: Duration) {
-        while let Some(end) = self.step_ends.filter(|end| *end <= now) {
+        while let Some(end) = self.next_deadline().filter(|end| *end <= now) {
             self.complete_step(end);
             self.begin_step(end);
         }

@@ -1,7 +1,7 @@
 //! One replica as the network shows it: an engine that may be dead, frozen, slow or at fault.
 
 use super::{Condition, JobId};
-use crate::engine::{Output, Profile, Replica, Request, RequestId, StepCost, SubmitError};
+use crate::engine::{Output, Profile, Replica, Request, RequestId, SubmitError};
 use sluicegate_core::{EngineLoad, Scrape, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -152,7 +152,7 @@ impl Host {
             self.unread.clear();
             return true;
         }
-        self.engine.set_cost(slowed(&self.profile.cost, condition.slowness()));
+        self.engine.set_cost(self.profile.cost.slowed(condition.slowness()));
         if condition.is_still() {
             self.frozen_since = Some(now);
             return false;
@@ -175,15 +175,5 @@ impl Host {
     /// The engine's own time, which stands still while it is frozen.
     fn local(&self, now: Time) -> Duration {
         self.frozen_since.unwrap_or(now).since(Time::ZERO).saturating_sub(self.stood)
-    }
-}
-
-fn slowed(cost: &StepCost, factor: f64) -> StepCost {
-    StepCost {
-        base: cost.base.mul_f64(factor),
-        prefill_ns_per_token: cost.prefill_ns_per_token * factor,
-        prefill_ns_per_token_position: cost.prefill_ns_per_token_position * factor,
-        decode_ns_per_sequence: cost.decode_ns_per_sequence * factor,
-        decode_ns_per_context_token: cost.decode_ns_per_context_token * factor,
     }
 }

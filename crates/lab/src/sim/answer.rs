@@ -1,17 +1,32 @@
-//! The JSON of answers, member for member in vLLM's order.
+//! What an answer says in each dialect, member for member in vLLM's order.
 
-use super::ask::Dialect;
-use super::generate::SYSTEM_FINGERPRINT;
+mod messages;
+mod openai;
+mod responses;
+
+pub(super) use messages::Message;
+pub(super) use openai::{Shape, StreamUsage};
+pub(super) use responses::{Echo, Reply, not_kept};
+
+use super::problem::Problem;
 use crate::engine::FinishReason;
-use serde_json::json;
 
-/// What all parts of one answer have in common.
-#[derive(Clone, Debug)]
-pub(super) struct Shape {
-    dialect: Dialect,
-    /// `"id":..,"object":..,"created":..,"model":..` of an event and of a whole answer.
-    event_head: String,
-    whole_head: String,
+/// How an answer ended, as its last event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finish {
+    Stop,
+    Length,
+    /// The server shut down; what had been generated is all there will be.
+    Abort,
+}
+
+impl From<FinishReason> for Finish {
+    fn from(reason: FinishReason) -> Self {
+        match reason {
+            FinishReason::Stop => Self::Stop,
+            FinishReason::Length => Self::Length,
+        }
+    }
 }
 
 /// Tokens of an answer so far.
@@ -24,124 +39,51 @@ pub(super) struct Usage {
     pub(super) created: u32,
 }
 
-impl Shape {
-    pub(super) fn new(dialect: Dialect, name: &str, created: u64, model: &str) -> Self {
-        let (prefix, event, whole) = match dialect {
-            Dialect::Chat => ("chatcmpl", "chat.completion.chunk", "chat.completion"),
-            Dialect::Text => ("cmpl", "text_completion", "text_completion"),
-        };
-        let id = json!(format!("{prefix}-{name}"));
-        let head =
-            |object| format!(r#""id":{id},"object":"{object}","created":{created},"model":{}"#, json!(model));
-        Self { dialect, event_head: head(event), whole_head: head(whole) }
-    }
+/// One answer's dialect, with what its parts have in common.
+#[derive(Debug)]
+pub(super) enum Voice {
+    OpenAi(Shape, StreamUsage),
+    Messages(Message),
+    Responses(Box<Reply>),
+}
 
-    /// The event before the first token; completions have none.
-    pub(super) fn opening_event(&self, usage: Option<Usage>) -> Option<String> {
-        (self.dialect == Dialect::Chat).then(|| {
-            let usage = usage.map(running_usage).unwrap_or_default();
-            format!(
-                "data: {{{},\"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\",\"content\":\"\"}},\
-                 \"logprobs\":null,\"finish_reason\":null}}]{usage},\"prompt_token_ids\":null,\"prompt_text\":null}}\n\n",
-                self.event_head
-            )
-        })
-    }
-
-    /// One token. `last_of_all`: no usage event will follow, so this one carries the fingerprint.
-    pub(super) fn token_event(
-        &self,
-        text: &str,
-        finish: Option<FinishReason>,
-        usage: Option<Usage>,
-        last_of_all: bool,
-    ) -> String {
-        let (text, finish_json) = (json!(text), finish_json(finish));
-        let choice = match self.dialect {
-            Dialect::Chat => {
-                let stop = if finish.is_some() { r#""stop_reason":null,"# } else { "" };
-                format!(
-                    r#""delta":{{"content":{text}}},"logprobs":null,"finish_reason":{finish_json},{stop}"token_ids":null"#
-                )
+impl Voice {
+    /// What precedes the first token in a stream.
+    pub(super) fn opening(&mut self, usage: Usage) -> String {
+        let none_yet = Usage { completion: 0, ..usage };
+        match self {
+            Self::OpenAi(shape, asked) => {
+                shape.opening_event(asked.on_every_event.then_some(none_yet)).unwrap_or_default()
             }
-            Dialect::Text => format!(
-                r#""text":{text},"logprobs":null,"finish_reason":{finish_json},"stop_reason":null,"prompt_token_ids":null,"token_ids":null"#
-            ),
-        };
-        let usage = usage.map(running_usage).unwrap_or_default();
-        let fingerprint = if last_of_all { fingerprint() } else { String::new() };
-        format!(
-            "data: {{{},\"choices\":[{{\"index\":0,{choice}}}]{usage}{fingerprint}}}\n\n",
-            self.event_head
-        )
+            Self::Messages(message) => message.opening(none_yet),
+            Self::Responses(reply) => reply.opening(),
+        }
     }
 
-    /// The event that `include_usage` asks for.
-    pub(super) fn usage_event(&self, usage: Usage) -> String {
-        let Usage { prompt, completion, cached, created } = usage;
-        let total = u64::from(prompt) + u64::from(completion);
-        let created = if self.dialect == Dialect::Chat {
-            format!(r#","created_cache_tokens":{created}"#)
-        } else {
-            String::new()
-        };
-        format!(
-            "data: {{{},\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"total_tokens\":{total},\
-             \"completion_tokens\":{completion},\"prompt_tokens_details\":{{\"cached_tokens\":{cached}{created}}}}}{}}}\n\n",
-            self.event_head,
-            fingerprint()
-        )
+    /// One token, and with the last one everything that ends the stream.
+    pub(super) fn token(&mut self, text: &str, finish: Option<Finish>, usage: Usage) -> String {
+        match self {
+            Self::OpenAi(shape, asked) => shape.token(text, finish, usage, *asked),
+            Self::Messages(message) => message.token(text, finish, usage),
+            Self::Responses(reply) => reply.token(text, finish, usage),
+        }
     }
 
     /// A whole answer, not streamed.
-    pub(super) fn whole(&self, text: &str, finish: FinishReason, usage: Usage) -> String {
-        let Usage { prompt, completion, cached, created } = usage;
-        let total = u64::from(prompt) + u64::from(completion);
-        let (text, finish) = (json!(text), finish_json(Some(finish)));
-        let (choice, created, rest) = match self.dialect {
-            Dialect::Chat => (
-                format!(
-                    r#""message":{{"role":"assistant","content":{text},"refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null}},"logprobs":null,"finish_reason":{finish},"stop_reason":null,"token_ids":null,"routed_experts":null"#
-                ),
-                created.to_string(),
-                r#","prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null"#,
-            ),
-            Dialect::Text => (
-                format!(
-                    r#""text":{text},"logprobs":null,"finish_reason":{finish},"stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null"#
-                ),
-                "null".to_owned(),
-                r#","kv_transfer_params":null,"ec_transfer_params":null,"metrics":null"#,
-            ),
-        };
-        format!(
-            r#"{{{},"choices":[{{"index":0,{choice}}}],"service_tier":null{},"usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion},"prompt_tokens_details":{{"cached_tokens":{cached},"created_cache_tokens":{created},"multimodal_tokens":null}},"completion_tokens_details":null}}{rest}}}"#,
-            self.whole_head,
-            fingerprint()
-        )
+    pub(super) fn whole(&mut self, text: &str, finish: Finish, usage: Usage) -> String {
+        match self {
+            Self::OpenAi(shape, _) => shape.whole(text, finish, usage),
+            Self::Messages(message) => message.whole(text, finish, usage),
+            Self::Responses(reply) => reply.whole(text, finish, usage),
+        }
+    }
+
+    /// The end of a stream that fails; `None`: in this dialect vLLM breaks off without a word.
+    pub(super) fn failure(&self, problem: &Problem) -> Option<String> {
+        match self {
+            Self::OpenAi(..) => Some(problem.event() + openai::DONE),
+            Self::Messages(_) => Some(messages::failure(problem)),
+            Self::Responses(_) => None,
+        }
     }
 }
-
-/// The totals that `continuous_usage_stats` puts on every event.
-fn running_usage(usage: Usage) -> String {
-    let Usage { prompt, completion, .. } = usage;
-    let total = u64::from(prompt) + u64::from(completion);
-    format!(
-        r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion},"completion_tokens_details":null}}"#
-    )
-}
-
-fn fingerprint() -> String {
-    format!(r#","system_fingerprint":"{SYSTEM_FINGERPRINT}""#)
-}
-
-fn finish_json(finish: Option<FinishReason>) -> &'static str {
-    match finish {
-        None => "null",
-        Some(FinishReason::Stop) => r#""stop""#,
-        Some(FinishReason::Length) => r#""length""#,
-    }
-}
-
-#[cfg(test)]
-mod tests;

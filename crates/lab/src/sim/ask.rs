@@ -1,7 +1,13 @@
 //! Reads a generation request, with vLLM's checks in vLLM's order.
 
+mod prompt;
+
+pub(super) use prompt::Prompt;
+
+use super::answer::Echo;
 use super::problem::Problem;
-use super::tokens::{self, Tally};
+use super::stored::Stored;
+use super::tokens::Tally;
 use serde_json::{Map, Value};
 
 /// Which API asked.
@@ -11,6 +17,10 @@ pub(super) enum Dialect {
     Chat,
     /// `/v1/completions`
     Text,
+    /// `/v1/messages`
+    Messages,
+    /// `/v1/responses`
+    Responses,
 }
 
 /// What the checks need to know of the replica.
@@ -19,6 +29,7 @@ pub(super) struct Limits<'a> {
     pub(super) model: &'a str,
     pub(super) max_model_len: u32,
     pub(super) block_tokens: u32,
+    pub(super) stored: &'a Stored,
 }
 
 /// A request that will be served.
@@ -32,6 +43,16 @@ pub(super) struct Ask {
     /// Tokens of the answer at most; prompt and answer together fit the model.
     pub(super) max_tokens: u32,
     pub(super) prompt: Tally,
+    /// Of `/v1/responses` only.
+    pub(super) response: Option<ResponseParts>,
+}
+
+/// What a response repeats, and the conversation to keep it with.
+#[derive(Debug)]
+pub(super) struct ResponseParts {
+    pub(super) echo: Echo,
+    /// `None` for `store: false`.
+    pub(super) messages: Option<Vec<Value>>,
 }
 
 /// vLLM's default for `/v1/completions`; chat answers may fill the context.
@@ -42,28 +63,17 @@ impl Ask {
         let fields = object(body)?;
         let prompt = Prompt::of(dialect, &fields)?;
         let stream = boolean(&fields, "stream")?;
-        let options = match fields.get("stream_options") {
-            Some(Value::Object(options)) if stream => options.clone(),
-            None | Some(Value::Null) => Map::new(),
-            Some(value) if stream => {
-                return Err(wrong_type(
-                    "stream_options",
-                    "dict_type",
-                    "Input should be a valid dictionary",
-                    value,
-                ));
-            }
-            Some(_) => {
-                let message =
-                    "Stream options can only be defined when `stream=True`. (parameter=stream_options)";
-                return Err(Problem::Refused { message: message.to_owned(), param: "stream_options" });
-            }
-        };
+        let options = stream_options(dialect, &fields, stream)?;
         check_model(&fields, limits.model)?;
         check_sampling(&fields)?;
         let stated = stated_max_tokens(dialect, &fields, limits.max_model_len)?;
+        let prompt = prompt.behind(previous(dialect, &fields, limits.stored)?);
         let mut tally = Tally::new(limits.block_tokens);
         prompt.feed(&mut |token| tally.push(token));
+        let response = match dialect {
+            Dialect::Responses => Some(response_parts(&fields, prompt)?),
+            _ => None,
+        };
         Ok(Self {
             dialect,
             stream,
@@ -72,61 +82,59 @@ impl Ask {
             ignore_eos: boolean(&fields, "ignore_eos")?,
             max_tokens: fit(dialect, tally.count(), stated, limits.max_model_len)?,
             prompt: tally,
+            response,
         })
     }
 }
 
-/// The prompt as the body holds it.
-pub(super) enum Prompt<'a> {
-    Chat { messages: &'a [Value], tools: Option<&'a Value> },
-    Text(&'a str),
-    Tokens(Vec<u64>),
+fn stream_options(
+    dialect: Dialect,
+    fields: &Map<String, Value>,
+    stream: bool,
+) -> Result<Map<String, Value>, Problem> {
+    if matches!(dialect, Dialect::Messages | Dialect::Responses) {
+        return Ok(Map::new());
+    }
+    match fields.get("stream_options") {
+        Some(Value::Object(options)) if stream => Ok(options.clone()),
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(value) if stream => {
+            Err(wrong_type("stream_options", "dict_type", "Input should be a valid dictionary", value))
+        }
+        Some(_) => {
+            let message = "Stream options can only be defined when `stream=True`. (parameter=stream_options)";
+            Err(Problem::Refused { message: message.to_owned(), param: "stream_options" })
+        }
+    }
 }
 
-impl<'a> Prompt<'a> {
-    pub(super) fn of(dialect: Dialect, fields: &'a Map<String, Value>) -> Result<Self, Problem> {
-        match dialect {
-            Dialect::Chat => Self::chat(fields),
-            Dialect::Text => Self::text(fields),
+/// The conversation that a response goes on with.
+fn previous(
+    dialect: Dialect,
+    fields: &Map<String, Value>,
+    stored: &Stored,
+) -> Result<Option<Vec<Value>>, Problem> {
+    match fields.get("previous_response_id") {
+        Some(Value::String(id)) if dialect == Dialect::Responses => {
+            stored.messages(id).map(Some).ok_or_else(|| Problem::UnknownResponse { id: id.clone() })
         }
+        _ => Ok(None),
     }
+}
 
-    fn chat(fields: &'a Map<String, Value>) -> Result<Self, Problem> {
-        match fields.get("messages") {
-            Some(Value::Array(messages)) => Ok(Self::Chat { messages, tools: fields.get("tools") }),
-            None => Err(missing("messages", fields)),
-            Some(value) => Err(wrong_type("messages", "list_type", "Input should be a valid list", value)),
-        }
-    }
-
-    fn text(fields: &'a Map<String, Value>) -> Result<Self, Problem> {
-        let several = || Problem::Refused {
-            message: "prompt must be one string or one list of tokens".into(),
-            param: "prompt",
-        };
-        match fields.get("prompt") {
-            None => Err(missing("prompt", fields)),
-            Some(Value::String(text)) => Ok(Self::Text(text)),
-            Some(Value::Array(items)) => match items.as_slice() {
-                [Value::String(text)] => Ok(Self::Text(text)),
-                items => items
-                    .iter()
-                    .map(Value::as_u64)
-                    .collect::<Option<_>>()
-                    .map(Self::Tokens)
-                    .ok_or_else(several),
-            },
-            Some(_) => Err(several()),
-        }
-    }
-
-    pub(super) fn feed(&self, push: &mut impl FnMut(u64)) {
-        match self {
-            Self::Chat { messages, tools } => tokens::chat(messages, *tools, push),
-            Self::Text(text) => tokens::pieces(text).for_each(push),
-            Self::Tokens(tokens) => tokens.iter().copied().for_each(push),
-        }
-    }
+fn response_parts(fields: &Map<String, Value>, prompt: Prompt<'_>) -> Result<ResponseParts, Problem> {
+    let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
+    let number = |name: &str| fields.get(name).and_then(Value::as_f64);
+    let echo = Echo {
+        instructions: field("instructions"),
+        metadata: field("metadata"),
+        temperature: number("temperature"),
+        top_p: number("top_p"),
+        previous: field("previous_response_id"),
+    };
+    let unasked = fields.get("store").is_none_or(Value::is_null);
+    let store = unasked || boolean(fields, "store")?;
+    Ok(ResponseParts { echo, messages: prompt.into_messages().filter(|_| store) })
 }
 
 /// The body as a JSON object.
@@ -196,27 +204,36 @@ fn stated_max_tokens(
     // A chat's newer name wins over its older one.
     let names: &[&'static str] = match dialect {
         Dialect::Chat => &["max_completion_tokens", "max_tokens"],
-        Dialect::Text => &["max_tokens"],
+        Dialect::Text | Dialect::Messages => &["max_tokens"],
+        Dialect::Responses => &["max_output_tokens"],
     };
     let stated =
         names.iter().find_map(|&name| Some((name, fields.get(name).filter(|value| !value.is_null())?)));
-    let Some((name, value)) = stated else { return Ok(None) };
+    let (name, value) = match stated {
+        Some(stated) => stated,
+        None if dialect == Dialect::Messages => return Err(missing("max_tokens", fields)),
+        None => return Ok(None),
+    };
+    // The names under which vLLM's own check knows it.
+    let param = match dialect {
+        Dialect::Chat | Dialect::Text => "max_tokens",
+        Dialect::Messages => "max_completion_tokens",
+        Dialect::Responses => "max_output_tokens",
+    };
     let Some(number) = value.as_i64() else {
         return Err(wrong_type(name, "int_type", "Input should be a valid integer", value));
     };
     match u32::try_from(number) {
-        Ok(0) | Err(_) if number < 1 => Err(Problem::value(
-            &format!("max_tokens must be at least 1, got {number}."),
-            "max_tokens",
-            number,
-        )),
+        Ok(0) | Err(_) if number < 1 => {
+            Err(Problem::value(&format!("{param} must be at least 1, got {number}."), param, number))
+        }
         Ok(tokens) if tokens <= max_model_len => Ok(Some(tokens)),
         _ => {
             let message = format!(
-                "max_tokens={number} cannot be greater than max_model_len={max_model_len}. Please request fewer output \
+                "{param}={number} cannot be greater than max_model_len={max_model_len}. Please request fewer output \
                  tokens."
             );
-            Err(Problem::value(&message, "max_tokens", number))
+            Err(Problem::value(&message, param, number))
         }
     }
 }

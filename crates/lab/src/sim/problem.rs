@@ -1,5 +1,7 @@
 //! Every error the simulated engine can answer with, in vLLM's words.
 
+use super::answer::not_kept;
+use super::ask::Dialect;
 use serde_json::json;
 
 /// Why a request was refused.
@@ -30,8 +32,17 @@ pub(super) enum Problem {
         message: String,
         param: &'static str,
     },
+    UnknownResponse {
+        id: String,
+    },
     BodyTooLarge,
     Busy,
+    /// The engine's own process has died, the server's has not.
+    Dead,
+    /// `/health` of a server whose engine has died; it has no body.
+    Unwell,
+    /// A status that somebody asked the simulator for.
+    Asked(u16),
     Internal(String),
 }
 
@@ -43,21 +54,35 @@ impl Problem {
 
     pub(super) fn status(&self) -> u16 {
         match self {
-            Self::NotFound | Self::UnknownModel { .. } => 404,
+            Self::NotFound | Self::UnknownModel { .. } | Self::UnknownResponse { .. } => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::NotJsonType | Self::BadJson { .. } | Self::Field { .. } | Self::Refused { .. } => 400,
             Self::BodyTooLarge => 413,
-            Self::Busy => 503,
-            Self::Internal(_) => 500,
+            Self::Busy | Self::Unwell => 503,
+            Self::Dead | Self::Internal(_) => 500,
+            Self::Asked(status) => *status,
         }
     }
 
-    /// The body of an answer.
-    pub(super) fn body(&self) -> String {
+    /// The body of an answer. What is refused before the dialect's own code sees it has the same shape in all of them.
+    pub(super) fn body_in(&self, dialect: Option<Dialect>) -> String {
+        let early = matches!(
+            self,
+            Self::NotJsonType | Self::BadJson { .. } | Self::Field { .. } | Self::BodyTooLarge
+        );
+        if early || dialect != Some(Dialect::Messages) || self.detail().is_some() {
+            return self.body();
+        }
+        let (message, kind, _) = self.parts();
+        format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{}}}}}"#, json!(message))
+    }
+
+    fn body(&self) -> String {
         if let Some(detail) = self.detail() {
             return json!({ "detail": detail }).to_string();
         }
         let (message, kind, param) = self.parts();
+        let message = json!(message);
         format!(
             r#"{{"error":{{"message":{message},"type":"{kind}","param":{param},"code":{}}}}}"#,
             self.status()
@@ -67,10 +92,16 @@ impl Problem {
     /// The same as an event inside a stream that has begun: Python writes this one with spaces.
     pub(super) fn event(&self) -> String {
         let (message, kind, param) = self.parts();
+        let message = json!(message);
         let code = self.status();
         format!(
             "data: {{\"error\": {{\"message\": {message}, \"type\": \"{kind}\", \"param\": {param}, \"code\": {code}}}}}\n\n"
         )
+    }
+
+    /// What it says, as text.
+    pub(super) fn message(&self) -> String {
+        self.parts().0
     }
 
     /// What the web framework says by itself, without the OpenAI shape.
@@ -83,7 +114,7 @@ impl Problem {
         }
     }
 
-    /// Message and parameter as JSON, and the type.
+    /// Message, type, and the parameter as JSON.
     fn parts(&self) -> (String, &'static str, String) {
         let (message, kind, param) = match self {
             Self::NotFound | Self::MethodNotAllowed { .. } | Self::BodyTooLarge => {
@@ -120,13 +151,19 @@ impl Problem {
                                a different instance.";
                 (message.to_owned(), "Service Unavailable", None)
             }
+            Self::UnknownResponse { id } => {
+                (not_kept(id), "invalid_request_error", Some("response_id".to_owned()))
+            }
+            Self::Dead | Self::Unwell => {
+                let message = "EngineCore encountered an issue. See stack trace (above) for the root cause.";
+                (message.to_owned(), "InternalServerError", None)
+            }
+            Self::Asked(status) => {
+                (format!("The simulated replica was asked to answer {status}."), "Fault", None)
+            }
             Self::Internal(message) => (message.clone(), "InternalServerError", None),
         };
-        (
-            json!(message).to_string(),
-            kind,
-            param.map_or_else(|| "null".to_owned(), |param| json!(param).to_string()),
-        )
+        (message, kind, param.map_or_else(|| "null".to_owned(), |param| json!(param).to_string()))
     }
 }
 
@@ -158,12 +195,23 @@ mod tests {
                 Problem::Busy,
                 r#"{"error":{"message":"The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.","type":"Service Unavailable","param":null,"code":503}}"#,
             ),
+            (
+                Problem::UnknownResponse { id: "resp_abc".to_owned() },
+                r#"{"error":{"message":"Response with id 'resp_abc' not found.","type":"invalid_request_error","param":"response_id","code":404}}"#,
+            ),
+            (
+                Problem::Dead,
+                r#"{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}"#,
+            ),
             (Problem::NotFound, r#"{"detail":"Not Found"}"#),
             (Problem::MethodNotAllowed { allow: "POST" }, r#"{"detail":"Method Not Allowed"}"#),
         ];
         for (problem, body) in table {
-            assert_eq!(problem.body(), body);
+            assert_eq!(problem.body_in(Some(Dialect::Chat)), body);
         }
+        let unknown = Problem::UnknownModel { asked: "nope".to_owned(), served: "tiny".to_owned() };
+        let anthropic = r#"{"type":"error","error":{"type":"NotFoundError","message":"The model `nope` does not exist. Valid aliases: tiny."}}"#;
+        assert_eq!(unknown.body_in(Some(Dialect::Messages)), anthropic);
         let event = r#"data: {"error": {"message": "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", "type": "Service Unavailable", "param": null, "code": 503}}"#;
         assert_eq!(Problem::Busy.event(), format!("{event}\n\n"));
     }

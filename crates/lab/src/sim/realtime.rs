@@ -2,7 +2,7 @@
 
 use super::SimConfig;
 use super::metrics::{Flight, Observations};
-use crate::engine::{Counters, Output, Replica, Request, RequestId, SubmitError};
+use crate::engine::{Counters, Output, Replica, Request, RequestId, StepCost, SubmitError};
 use crate::rng::SeededRng;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,10 +23,27 @@ pub(super) struct Realtime {
 #[derive(Debug)]
 struct State {
     replica: Replica,
-    waiting: HashMap<RequestId, (mpsc::UnboundedSender<Output>, Flight)>,
+    waiting: HashMap<RequestId, (mpsc::UnboundedSender<Piece>, Flight)>,
     observations: Observations,
     next_id: u64,
     names: SeededRng,
+}
+
+/// What a waiting request gets.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece {
+    Token(Output),
+    /// There will be no more tokens.
+    Ended(Ending),
+}
+
+/// How a request ends that the engine does not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The server shuts down.
+    Aborted,
+    /// The engine has died.
+    Died,
 }
 
 impl Realtime {
@@ -102,6 +119,37 @@ impl Realtime {
         })
     }
 
+    /// Slows or stops the steps.
+    pub(super) fn set_pace(&self, cost: StepCost, frozen: bool) {
+        self.with_state(|state, now| {
+            state.replica.set_cost(cost);
+            state.replica.set_frozen(now, frozen);
+        });
+        self.wake.notify_one();
+    }
+
+    /// Ends every request in flight.
+    pub(super) fn end_all(&self, ending: Ending) {
+        self.with_state(|state, now| {
+            state.deliver();
+            for (id, (sender, _)) in state.waiting.drain() {
+                let _gone = sender.send(Piece::Ended(ending));
+                state.replica.abort(now, id);
+            }
+        });
+        self.wake.notify_one();
+    }
+
+    /// Begins anew: an empty cache, counters at 0. What is in flight is cut.
+    pub(super) fn restart(&self, config: &SimConfig) {
+        self.with_state(|state, _| {
+            state.replica = Replica::new(config.profile.clone());
+            state.waiting.clear();
+            state.observations = Observations::default();
+        });
+        self.wake.notify_one();
+    }
+
     fn abort(&self, id: RequestId) {
         self.with_state(|state, now| {
             state.waiting.remove(&id);
@@ -136,7 +184,7 @@ impl State {
             let Some((sender, flight)) = self.waiting.get_mut(&output.id) else { continue };
             self.observations.token(flight, &output);
             // A failure means that the receiver is just being dropped, and its abort is on the way.
-            let _gone = sender.send(output);
+            let _gone = sender.send(Piece::Token(output));
             if output.finish.is_some() {
                 self.waiting.remove(&output.id);
             }
@@ -149,17 +197,17 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Ticket {
     id: RequestId,
-    outputs: mpsc::UnboundedReceiver<Output>,
+    outputs: mpsc::UnboundedReceiver<Piece>,
     realtime: Arc<Realtime>,
 }
 
 impl Ticket {
-    /// The next token. `None` after the last one.
-    pub(super) async fn next(&mut self) -> Option<Output> {
+    /// What comes next. `None` after the last token, or when the replica has been killed.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
         self.outputs.recv().await
     }
 
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Output>> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         self.outputs.poll_recv(context)
     }
 }

@@ -1,22 +1,28 @@
 //! One replica's listener and connections.
 
+mod door;
+
 use super::SimConfig;
-use super::realtime::Realtime;
+use super::fault::{Board, Faults, Plan};
+use super::generate::Host;
+use super::realtime::{Ending, Realtime};
 use super::routes::Front;
+use super::stored::Stored;
 use crate::engine::Counters;
+use door::Door;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
-
-/// Connections the kernel may hold for us before they are accepted.
-const BACKLOG: u32 = 1024;
+use tokio::time::{Sleep, sleep};
 
 /// A serving replica. Dropping it stops it soon; [`Running::stop`] waits for that.
 #[derive(Debug)]
@@ -29,13 +35,31 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(config: Arc<SimConfig>, index: usize, wanted: SocketAddr) -> io::Result<Self> {
-        let listener = listen(wanted)?;
-        let addr = listener.local_addr()?;
+    pub(super) fn start(
+        config: Arc<SimConfig>,
+        board: &Arc<Board>,
+        faults: &Arc<Faults>,
+        index: usize,
+        wanted: SocketAddr,
+    ) -> io::Result<Self> {
+        let door = Door::open(wanted)?;
+        let addr = door.addr();
         let realtime = Arc::new(Realtime::new(&config, index));
-        let front = Arc::new(Front::new(config, Arc::clone(&realtime)));
+        let host = Host { config, realtime: Arc::clone(&realtime), stored: Arc::new(Stored::default()) };
+        let front = Arc::new(Front::new(host, Arc::clone(board), Arc::clone(faults), index));
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(serve(listener, front, Arc::clone(&realtime), stopped));
+        let serving = Serving {
+            door,
+            front,
+            realtime: Arc::clone(&realtime),
+            faults: Arc::clone(faults),
+            plan: Plan::default(),
+            connections: JoinSet::new(),
+            ends: JoinSet::new(),
+            flapping: None,
+            leave: watch::Sender::new(()),
+        };
+        let task = tokio::spawn(serving.serve(stopped));
         Ok(Self { addr, realtime, stop, task })
     }
 
@@ -54,54 +78,181 @@ impl Running {
     }
 }
 
-fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A replica that is started again finds connections of its former life in TIME_WAIT.
-    socket.set_reuseaddr(true)?;
-    socket.bind(addr)?;
-    socket.listen(BACKLOG)
+/// One phase of a flapping replica.
+struct Phase {
+    number: u64,
+    alive: bool,
+    ends: Pin<Box<Sleep>>,
 }
 
-async fn serve(
-    listener: TcpListener,
+struct Serving {
+    door: Door,
     front: Arc<Front>,
     realtime: Arc<Realtime>,
-    mut stopped: oneshot::Receiver<()>,
-) {
-    let mut connections = JoinSet::new();
-    let mut steps = std::pin::pin!(realtime.run());
-    loop {
-        tokio::select! {
-            _ = &mut stopped => break,
-            () = &mut steps => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&front)));
-                }
-                // Out of file descriptors, or a client that left already: one connection lost, not the replica.
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    connections.shutdown().await;
+    faults: Arc<Faults>,
+    /// What was last made of the faults.
+    plan: Plan,
+    connections: JoinSet<()>,
+    /// Wait for the ends of timed faults.
+    ends: JoinSet<()>,
+    flapping: Option<Phase>,
+    /// Sent to: connections end after the answer under way.
+    leave: watch::Sender<()>,
 }
 
-async fn connection(stream: TcpStream, front: Arc<Front>) {
+impl Serving {
+    async fn serve(mut self, mut stopped: oneshot::Receiver<()>) {
+        let realtime = Arc::clone(&self.realtime);
+        let mut steps = std::pin::pin!(realtime.run());
+        let mut changes = self.faults.changes();
+        // Faults may have been switched on before the start.
+        let version = *changes.borrow_and_update();
+        self.apply(version);
+        loop {
+            tokio::select! {
+                _ = &mut stopped => break,
+                () = &mut steps => break,
+                _ = changes.changed() => {
+                    let version = *changes.borrow_and_update();
+                    self.apply(version);
+                }
+                alive = phase_over(&mut self.flapping) => self.turn(!alive).await,
+                accepted = self.door.accept() => match accepted {
+                    Ok(stream) => {
+                        let (front, leave) = (Arc::clone(&self.front), self.leave.subscribe());
+                        self.connections.spawn(connection(stream, front, leave));
+                    }
+                    // Out of file descriptors, or a client that left already: one connection lost, not the replica.
+                    Err(_) => sleep(Duration::from_millis(10)).await,
+                },
+                Some(_) = self.connections.join_next() => {}
+                Some(_) = self.ends.join_next() => {}
+            }
+            self.faults.connected(self.connections.len());
+        }
+        drop(self.door);
+        self.connections.shutdown().await;
+        self.faults.listens(false);
+        self.faults.connected(0);
+        // Nobody need wait for a replica that is gone.
+        self.faults.applied(u64::MAX);
+    }
+
+    /// Makes what the faults want.
+    fn apply(&mut self, version: u64) {
+        for (number, time) in self.faults.new_ends() {
+            let faults = Arc::clone(&self.faults);
+            self.ends.spawn(async move {
+                sleep(time).await;
+                faults.end(number);
+            });
+        }
+        let plan = self.faults.plan();
+        self.set_pace(&plan);
+        if plan.engine_dead && !self.plan.engine_dead {
+            self.realtime.end_all(Ending::Died);
+        }
+        if plan.sigterm && !self.plan.sigterm {
+            self.realtime.end_all(Ending::Aborted);
+            self.leave.send_replace(());
+        }
+        if self.plan.sigterm && !plan.sigterm {
+            self.realtime.restart(self.front.config());
+            self.set_pace(&plan);
+        }
+        let flaps = plan.flap.map(|(number, ..)| number);
+        if flaps != self.flapping.as_ref().map(|phase| phase.number) {
+            self.flapping = plan.flap.map(|(number, alive, _)| Phase {
+                number,
+                alive: true,
+                ends: Box::pin(sleep(alive)),
+            });
+        }
+        self.plan = plan;
+        self.move_door();
+        self.faults.listens(self.door.is_open());
+        self.faults.applied(version);
+    }
+
+    /// The next phase of a flapping replica.
+    async fn turn(&mut self, alive: bool) {
+        let (Some(phase), Some((_, alive_for, dead_for))) = (&mut self.flapping, self.plan.flap) else {
+            return;
+        };
+        phase.alive = alive;
+        phase.ends = Box::pin(sleep(if alive { alive_for } else { dead_for }));
+        self.move_door();
+        if !alive {
+            self.connections.shutdown().await;
+            self.realtime.restart(self.front.config());
+            self.set_pace(&self.plan);
+        }
+        self.faults.listens(self.door.is_open());
+    }
+
+    fn set_pace(&self, plan: &Plan) {
+        let cost = self.front.config().profile.cost.slowed(plan.slowness);
+        self.realtime.set_pace(cost, plan.frozen);
+    }
+
+    fn move_door(&mut self) {
+        let gone = self.flapping.as_ref().is_some_and(|phase| !phase.alive);
+        if self.plan.refuse || self.plan.sigterm || gone {
+            self.door.shut();
+        } else {
+            self.door.reopen();
+        }
+    }
+}
+
+/// Waits for the phase's end; whether it was one of life.
+async fn phase_over(phase: &mut Option<Phase>) -> bool {
+    match phase {
+        Some(phase) => {
+            phase.ends.as_mut().await;
+            phase.alive
+        }
+        None => pending().await,
+    }
+}
+
+async fn connection(stream: TcpStream, front: Arc<Front>, mut leave: watch::Receiver<()>) {
     // Tokens are small writes; without it they would wait for one another. Where it fails they do.
     let _best_effort = stream.set_nodelay(true);
-    let keep_alive = front.keep_alive();
-    let service = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        async move { Ok::<_, std::convert::Infallible>(front.respond(request).await) }
-    });
+    let keep_alive = front.config().keep_alive;
+    let reset = Arc::new(Notify::new());
+    let service = {
+        let reset = Arc::clone(&reset);
+        service_fn(move |request| {
+            let (front, reset) = (Arc::clone(&front), Arc::clone(&reset));
+            async move {
+                if let Some(response) = front.respond(request).await {
+                    return Ok::<_, std::convert::Infallible>(response);
+                }
+                reset.notify_one();
+                pending().await
+            }
+        })
+    };
     // hyper counts the time until a head is complete from the end of the last answer, so this closes idle connections.
-    let served = http1::Builder::new()
+    let mut served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(keep_alive)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    // Whatever went wrong, the client has gone or spoke no HTTP: there is nobody to tell.
-    let _gone = served;
+        .serve_connection(TokioIo::new(stream), service);
+    let mut leaving = false;
+    loop {
+        tokio::select! {
+            // Whatever went wrong, the client has gone or spoke no HTTP: there is nobody to tell.
+            _gone = &mut served => return,
+            () = reset.notified() => {
+                // Closing now sends a reset instead of an end.
+                let _best_effort = served.into_parts().io.into_inner().set_zero_linger();
+                return;
+            }
+            Ok(()) = leave.changed(), if !leaving => {
+                leaving = true;
+                Pin::new(&mut served).graceful_shutdown();
+            }
+        }
+    }
 }

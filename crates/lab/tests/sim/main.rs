@@ -1,5 +1,7 @@
 //! The simulated engine over real sockets.
 
 mod client;
+mod dialects;
+mod faults;
 mod model;
 mod shapes;

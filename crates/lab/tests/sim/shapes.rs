@@ -41,7 +41,7 @@ async fn the_small_endpoints_answer_like_the_engine() {
         ("/version", 200, json_type, r#"{"version":"0.32.0"}"#),
         ("/load", 200, json_type, r#"{"server_load":0}"#),
         ("/nope", 404, json_type, r#"{"detail":"Not Found"}"#),
-        ("/v1/embeddings", 404, json_type, r#"{"detail":"Not Found"}"#),
+        ("/v1/embeddings", 405, json_type, r#"{"detail":"Method Not Allowed"}"#),
         (CHAT, 405, json_type, r#"{"detail":"Method Not Allowed"}"#),
     ];
     for (path, status, content_type, body) in table {

@@ -32,7 +32,7 @@ fn chat_events() {
             r#"{"id":"chatcmpl-831a3a9cdfbcc364","object":"chat.completion.chunk","created":1795989628,"model":"tiny","choices":[{"index":0,"delta":{"content":"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"completion_tokens_details":null}}"#,
         ),
         (
-            chat().token_event("\n", Some(FinishReason::Length), None, true),
+            chat().token_event("\n", Some(Finish::Length), None, true),
             r#"{"id":"chatcmpl-831a3a9cdfbcc364","object":"chat.completion.chunk","created":1795989628,"model":"tiny","choices":[{"index":0,"delta":{"content":"\n"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}],"system_fingerprint":"vllm-0.32.0-51c0de00"}"#,
         ),
         (
@@ -50,7 +50,7 @@ fn completion_events() {
     assert_eq!(text().opening_event(None), None);
     let table = [
         (
-            text().token_event(" callers", Some(FinishReason::Length), None, false),
+            text().token_event(" callers", Some(Finish::Length), None, false),
             r#"{"id":"cmpl-98711acf00e8df88","object":"text_completion","created":1795989628,"model":"tiny","choices":[{"index":0,"text":" callers","logprobs":null,"finish_reason":"length","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}"#,
         ),
         (
@@ -70,7 +70,7 @@ fn whole_answers() {
         (
             Shape::new(Dialect::Chat, "8afe4c0550526c64", 1_795_989_629, "tiny").whole(
                 "\n\n",
-                FinishReason::Length,
+                Finish::Length,
                 usage,
             ),
             r#"{"id":"chatcmpl-8afe4c0550526c64","object":"chat.completion","created":1795989629,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":"\n\n","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0-51c0de00","usage":{"prompt_tokens":613,"total_tokens":615,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":512,"created_cache_tokens":0,"multimodal_tokens":null},"completion_tokens_details":null},"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}"#,
@@ -78,7 +78,7 @@ fn whole_answers() {
         (
             Shape::new(Dialect::Text, "b11713c3fa5f4466", 1_795_989_628, "tiny").whole(
                 " callers",
-                FinishReason::Length,
+                Finish::Length,
                 Usage { prompt: 2, completion: 4, cached: 0, created: 0 },
             ),
             r#"{"id":"cmpl-b11713c3fa5f4466","object":"text_completion","created":1795989628,"model":"tiny","choices":[{"index":0,"text":" callers","logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0-51c0de00","usage":{"prompt_tokens":2,"total_tokens":6,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":0,"created_cache_tokens":null,"multimodal_tokens":null},"completion_tokens_details":null},"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}"#,
