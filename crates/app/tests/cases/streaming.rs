@@ -138,29 +138,35 @@ async fn a_14_every_spelling_of_events_passes_through_and_is_understood() {
 async fn a_15_each_comment_reaches_the_client_at_once_and_as_it_is() {
     let up = Upstream::start("m1");
     let bench = Bench::with_replicas(&[&up]).await;
-    let feed = Feed::new();
-    up.answer_with(vec![send(STREAM_HEAD), Step::Feed(feed.clone()), send(LAST_CHUNK)]);
-    let mut client = bench.client().await;
-    client.send(&stream_request(true)).await;
-    up.counts().requests.reached(1).await;
     let comments = [": wait\n\n", ":\n\n", ": PROCESSING data: {}\n\n", ": wait\r\n\r\n"];
-    for i in 0..20 {
-        let comment = comments[i % comments.len()];
-        feed.push(chunk(comment.as_bytes()));
-        if i == 0 {
-            assert_eq!(client.head().await.status(), 200);
+    // Also where the gateway looks for the usage that it asked for itself, and takes it out.
+    for asked in ASKED {
+        let feed = Feed::new();
+        up.answer_with(vec![send(STREAM_HEAD), Step::Feed(feed.clone()), send(LAST_CHUNK)]);
+        let mut client = bench.client().await;
+        let before = up.counts().requests.get();
+        client.send(&stream_request(asked)).await;
+        up.counts().requests.reached(before + 1).await;
+        for i in 0..20 {
+            let comment = comments[i % comments.len()];
+            feed.push(chunk(comment.as_bytes()));
+            if i == 0 {
+                assert_eq!(client.head().await.status(), 200);
+            }
+            // The next one is not sent before this one is here: nothing is held back.
+            assert_eq!(client.event().await, comment.as_bytes());
         }
-        // The next one is not sent before this one is here: nothing is held back.
-        assert_eq!(client.event().await, comment.as_bytes());
+        let stream = Stream::chat(&["a", "b"]);
+        for (at, event) in stream.events.iter().enumerate() {
+            feed.push(chunk(event));
+            if asked || stream.usage_at != Some(at) {
+                assert_eq!(client.event().await, *event);
+            }
+        }
+        feed.end();
+        assert_eq!(client.rest().await, (Vec::new(), End::Whole));
     }
-    let stream = Stream::chat(&["a", "b"]);
-    for event in &stream.events {
-        feed.push(chunk(event));
-        assert_eq!(client.event().await, *event);
-    }
-    feed.end();
-    assert_eq!(client.rest().await, (Vec::new(), End::Whole));
-    assert_counted(&bench, 1, 1).await;
+    assert_counted(&bench, ASKED.len(), ASKED.len()).await;
 }
 
 #[tokio::test]
