@@ -98,6 +98,7 @@ enum Interrupt {
     ClientGone,
     Deadline,
     ReplicaDied,
+    GatewayStopped,
 }
 
 /// How one attempt ended.
@@ -113,6 +114,7 @@ enum End {
         silent: bool,
     },
     ClientGone,
+    GatewayStopped,
 }
 
 impl End {
@@ -124,7 +126,11 @@ impl End {
             Self::Failed(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status), _) => {
                 Some(*status)
             }
-            Self::Failed(..) | Self::CredentialRefused | Self::TimedOut { .. } | Self::ClientGone => None,
+            Self::Failed(..)
+            | Self::CredentialRefused
+            | Self::TimedOut { .. }
+            | Self::ClientGone
+            | Self::GatewayStopped => None,
         }
     }
 }
@@ -135,6 +141,7 @@ impl From<Interrupt> for End {
             Interrupt::ClientGone => Self::ClientGone,
             Interrupt::Deadline => Self::TimedOut { silent: false },
             Interrupt::ReplicaDied => Self::Failed(AttemptFailure::ReplicaDied, None),
+            Interrupt::GatewayStopped => Self::GatewayStopped,
         }
     }
 }
@@ -187,6 +194,10 @@ async fn run_attempts(
                 return Err(NoAnswer::Refused(Refusal::CredentialRefused));
             }
             End::ClientGone => return Err(NoAnswer::ClientGone { queued: false }),
+            End::GatewayStopped => {
+                record.worked = true;
+                return Err(Refusal::GatewayStopped.into());
+            }
             End::TimedOut { silent } => {
                 record.worked = true;
                 lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, None);
@@ -215,6 +226,9 @@ async fn reserve(
     attempts: &Attempts,
     last: Option<AttemptFailure>,
 ) -> Result<Reserved, NoAnswer> {
+    if client.is_stopping() {
+        return Err(Refusal::GatewayStopped.into());
+    }
     let route = &out.resolved.route;
     let request = out.resolved.pick_request(attempts.tried());
     if matches!(last, Some(AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429))) {
@@ -243,6 +257,8 @@ async fn reserve(
 async fn wait(client: &mut Client, out: &Outgoing<'_, '_>, place: &Place) -> Result<Reserved, NoAnswer> {
     client.timer.set(Some(out.deadline));
     poll_fn(|cx| match place.poll(cx) {
+        // Also where a place has just come free because another request was ended.
+        _ if client.is_stopping() => Poll::Ready(Err(Refusal::GatewayStopped.into())),
         Poll::Ready(Ok(reserved)) => Poll::Ready(Ok(reserved)),
         Poll::Ready(Err(Denial::NoReplica(none))) => Poll::Ready(Err(Refusal::NoReplica(none).into())),
         Poll::Ready(Err(Denial::QueueTimeout { retry_after })) => {
@@ -355,6 +371,8 @@ fn interrupted(
         Some(Interrupt::ClientGone)
     } else if lease.replica_died() {
         Some(Interrupt::ReplicaDied)
+    } else if client.is_stopping() {
+        Some(Interrupt::GatewayStopped)
     } else if clock::now() >= deadline {
         Some(Interrupt::Deadline)
     } else {

@@ -71,6 +71,7 @@ async fn read_chunked(plan: &ListenPlan, client: &mut Client, end: Time) -> Resu
                     Poll::Ready(take_chunks(&mut chunks, &mut buf[..n], &mut body, client, plan.max_body))
                 }
                 Poll::Ready(_) => Poll::Ready(Err(NoAnswer::ClientGone { queued: false })),
+                Poll::Pending if client.is_stopping() => Poll::Ready(Err(Refusal::GatewayStopped.into())),
                 Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(Refusal::BodyTimeout.into())),
                 Poll::Pending => Poll::Pending,
             })
@@ -106,6 +107,7 @@ fn ended(end: ClientEnd) -> NoAnswer {
         ClientEnd::Gone => NoAnswer::ClientGone { queued: false },
         ClientEnd::Timeout => Refusal::BodyTimeout.into(),
         ClientEnd::NoMemory => Refusal::NoMemory.into(),
+        ClientEnd::Stopped => Refusal::GatewayStopped.into(),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::buffers::Body;
 use crate::clock;
+use crate::gateway::Gateway;
 use crate::timer::Timer;
 use crate::upstream::poll_read;
 
@@ -22,13 +24,13 @@ const INBOX_MAX: usize = 16 * 1024;
 /// A client connection.
 #[derive(Debug)]
 pub(crate) struct Client {
+    gateway: Arc<Gateway>,
     pub(crate) stream: TcpStream,
     /// Received and not consumed yet: the rest of a read, or pipelined requests.
     pub(crate) inbox: Vec<u8>,
     pub(crate) timer: Timer,
     /// The client has shut down its sending side and is served all the same.
     half_closed: bool,
-    serve_half_closed: bool,
     /// Closing is to be a reset: an orderly end would pass for the end of the answer.
     pub(crate) reset: bool,
 }
@@ -42,12 +44,19 @@ pub(crate) enum ClientEnd {
     Timeout,
     /// There is no memory for what it sends.
     NoMemory,
+    /// The gateway ends.
+    Stopped,
 }
 
 impl Client {
-    pub(crate) async fn new(stream: TcpStream, serve_half_closed: bool) -> Self {
+    pub(crate) async fn new(stream: TcpStream, gateway: Arc<Gateway>) -> Self {
         let timer = poll_fn(|cx| Poll::Ready(Timer::new(cx))).await;
-        Self { stream, inbox: Vec::new(), timer, half_closed: false, serve_half_closed, reset: false }
+        Self { gateway, stream, inbox: Vec::new(), timer, half_closed: false, reset: false }
+    }
+
+    /// Whatever is waited for on behalf of this client is not worth it any more: the gateway ends.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.gateway.is_stopping()
     }
 
     /// Reads what there is into `buf`; 0 is the end.
@@ -79,6 +88,7 @@ impl Client {
             let n = poll_fn(|cx| match poll_read(&mut self.stream, cx, room) {
                 Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
                 Poll::Ready(_) => Poll::Ready(Err(ClientEnd::Gone)),
+                Poll::Pending if self.gateway.is_stopping() => Poll::Ready(Err(ClientEnd::Stopped)),
                 Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(ClientEnd::Timeout)),
                 Poll::Pending => Poll::Pending,
             })
@@ -97,7 +107,7 @@ impl Client {
             let mut buf = [0; 2048];
             match self.poll_read(cx, &mut buf) {
                 Poll::Pending => return false,
-                Poll::Ready(Ok(0)) if self.serve_half_closed => self.half_closed = true,
+                Poll::Ready(Ok(0)) if self.gateway.plan.listen.serve_half_closed => self.half_closed = true,
                 Poll::Ready(Ok(0) | Err(_)) => return true,
                 Poll::Ready(Ok(n)) => self.inbox.extend_from_slice(&buf[..n]),
             }

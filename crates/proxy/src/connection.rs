@@ -4,11 +4,10 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use memchr::memmem;
-use sluicegate_core::Time;
 use sluicegate_wire::{Dialect, HeadError, MAX_HEAD, parse_request};
 use tokio::net::TcpStream;
 
@@ -24,10 +23,13 @@ use crate::respond;
 
 /// How long a kept connection may wait for its next request.
 const IDLE_KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long a new connection of a gateway that is about to stop may wait for its first request: it was made before
+/// its client could know.
+const UNUSED_GRACE: Duration = Duration::from_secs(1);
 /// First read of a request: its head, and a small body with it. A large body is better read where it will stay.
 const FIRST_READ: usize = 8 * 1024;
-/// After an answer that leaves the request's body unread, what still comes is read and dropped: closing at once would
-/// reset the connection, and the reset could overtake the answer. Until nothing has come for this long,
+/// After an answer that leaves the request's body unread, and on an idle connection that is closed, what still comes is
+/// read and dropped: closing at once would reset the connection, and the reset could overtake the answer. Until nothing has come for this long,
 const LINGER_IDLE: Duration = Duration::from_secs(2);
 /// and for this long at the most.
 const LINGER_MAX: Duration = Duration::from_secs(30);
@@ -36,16 +38,18 @@ const LINGER_MAX: Duration = Duration::from_secs(30);
 enum Head {
     Whole(Vec<u8>),
     Refused(Refusal),
-    /// The client closed, or sent nothing in time.
-    End,
+    /// The client closed.
+    Gone,
+    /// Nothing came, and nothing is waited for any more.
+    Idle,
 }
 
 /// Serves a connection to its end.
 pub(crate) async fn run(gateway: Arc<Gateway>, stream: TcpStream) {
-    let mut client = Client::new(stream, gateway.plan.listen.serve_half_closed).await;
-    let mut idle = gateway.plan.listen.head_timeout;
+    let mut client = Client::new(stream, Arc::clone(&gateway)).await;
+    let (mut idle, mut unused) = (gateway.plan.listen.head_timeout, UNUSED_GRACE);
     loop {
-        match read_head(&gateway, &mut client, idle).await {
+        match read_head(&gateway, &mut client, idle, unused).await {
             Head::Whole(head) => {
                 if request::serve(&gateway, &mut client, head).await == After::Close {
                     break;
@@ -55,17 +59,21 @@ pub(crate) async fn run(gateway: Arc<Gateway>, stream: TcpStream) {
                 refuse(&gateway, &mut client, &refusal).await;
                 break;
             }
-            Head::End => return,
+            // A request may be on its way, and must not be answered with a reset.
+            Head::Idle => break,
+            Head::Gone => return,
         }
-        idle = IDLE_KEEP_ALIVE;
+        (idle, unused) = (IDLE_KEEP_ALIVE, Duration::ZERO);
         // Requests that come faster than they are answered must not keep the thread from its other connections.
         tokio::task::coop::consume_budget().await;
     }
     linger(&mut client).await;
 }
 
-/// Reads up to the end of a head. What follows it stays in the client's inbox.
-async fn read_head(gateway: &Gateway, client: &mut Client, idle: Duration) -> Head {
+/// Reads up to the end of a head. What follows it stays in the client's inbox. `unused`: how long an idle connection
+/// stays open when the gateway drains.
+async fn read_head(gateway: &Gateway, client: &mut Client, idle: Duration, unused: Duration) -> Head {
+    let unused = clock::now() + unused;
     let mut deadline = clock::now() + idle;
     let mut begun = false;
     client.timer.set(Some(deadline));
@@ -82,25 +90,39 @@ async fn read_head(gateway: &Gateway, client: &mut Client, idle: Duration) -> He
             deadline = clock::now() + gateway.plan.listen.head_timeout;
             client.timer.set(Some(deadline));
         }
-        match poll_fn(|cx| poll_head(gateway, client, cx, deadline, begun)).await {
+        let waited = poll_fn(|cx| {
+            let read = poll_head(client, cx);
+            if read.is_ready() {
+                return read;
+            }
+            // An idle connection is of no use to a gateway that is about to stop.
+            let draining = !begun && gateway.is_draining();
+            if draining {
+                client.timer.set(Some(deadline.min(unused)));
+            }
+            let (now, stopping) = (clock::now(), gateway.is_stopping());
+            if begun && stopping {
+                Poll::Ready(Err(Head::Refused(Refusal::GatewayStopped)))
+            } else if begun && now >= deadline {
+                Poll::Ready(Err(Head::Refused(Refusal::HeadTimeout)))
+            } else if !begun && (now >= deadline || stopping || (draining && now >= unused)) {
+                Poll::Ready(Err(Head::Idle))
+            } else {
+                Poll::Pending
+            }
+        });
+        match waited.await {
             Ok(Some(head)) => return Head::Whole(head),
             Ok(None) => {}
-            Err(Some(refusal)) => return Head::Refused(refusal),
-            Err(None) => return Head::End,
+            Err(end) => return end,
         }
     }
 }
 
 /// One read. The usual case, a head that comes whole, does not pass through the inbox.
-fn poll_head(
-    gateway: &Gateway,
-    client: &mut Client,
-    cx: &mut std::task::Context<'_>,
-    deadline: Time,
-    begun: bool,
-) -> Poll<Result<Option<Vec<u8>>, Option<Refusal>>> {
+fn poll_head(client: &mut Client, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Head>> {
     with_scratch(|buf| match client.poll_read(cx, &mut buf[..FIRST_READ]) {
-        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(None)),
+        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Head::Gone)),
         Poll::Ready(Ok(n)) => {
             let read = &buf[..n];
             let end = head_end(read).filter(|_| client.inbox.is_empty() && !read.starts_with(b"\r\n"));
@@ -108,9 +130,6 @@ fn poll_head(
             client.inbox.extend_from_slice(rest);
             Poll::Ready(Ok(head))
         }
-        Poll::Pending if clock::now() >= deadline => Poll::Ready(Err(begun.then_some(Refusal::HeadTimeout))),
-        // An idle connection is of no use to a gateway that is about to stop.
-        Poll::Pending if !begun && gateway.is_draining() => Poll::Ready(Err(None)),
         Poll::Pending => Poll::Pending,
     })
 }

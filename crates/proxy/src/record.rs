@@ -103,11 +103,6 @@ impl Record {
         }
     }
 
-    /// The gateway is being stopped: what runs ends now.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.gateway.is_stopping()
-    }
-
     /// The whole request has been read.
     pub(crate) fn body_read(&mut self, bytes: usize) {
         self.bytes_in = bytes as u64;

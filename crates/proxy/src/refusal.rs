@@ -134,6 +134,9 @@ pub enum Refusal {
     /// The replicas know none of the pool's credentials: between them and the gateway, whatever key the client has.
     #[error("the replicas do not take this gateway's own credential: its operator has to set another one")]
     CredentialRefused,
+    /// The gateway stops before an answer.
+    #[error("the gateway is being stopped: try again")]
+    GatewayStopped,
     /// The whole-request limit ran out before an answer.
     #[error("no answer within the time limit of this route (timeouts.total)")]
     Timeout,
@@ -171,7 +174,7 @@ impl Refusal {
             Self::NoKey | Self::BadKey => 401,
             Self::Limit(LimitRefusal::Exhausted { .. }) | Self::QueueFull { .. } => 429,
             Self::Limit(LimitRefusal::TooLarge { .. }) => 400,
-            Self::QueueTimeout { .. } => 503,
+            Self::QueueTimeout { .. } | Self::GatewayStopped => 503,
             Self::SuspectedPoison { .. } => 422,
             Self::TwoKeys
             | Self::OddStream
@@ -221,6 +224,7 @@ impl Refusal {
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => "no_healthy_instances",
             Self::Upstream(_) | Self::UpstreamStatus { .. } => "upstream_error",
             Self::CredentialRefused => "credential_refused",
+            Self::GatewayStopped => "gateway_stopped",
             Self::Timeout => "timeout",
         }
     }
@@ -248,7 +252,7 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::NoReplica(_) | Self::NoModels | Self::Unreachable => Some(3),
-            Self::Upstream(_) | Self::NoMemory => Some(1),
+            Self::Upstream(_) | Self::NoMemory | Self::GatewayStopped => Some(1),
             Self::Limit(LimitRefusal::Exhausted { retry_after, .. })
             | Self::QueueFull { retry_after }
             | Self::QueueTimeout { retry_after }
@@ -288,6 +292,7 @@ impl Refusal {
                 Outcome::UpstreamError
             }
             Self::Timeout => Outcome::TimeoutTotal,
+            Self::GatewayStopped => Outcome::GatewayStopped,
             Self::NoKey | Self::BadKey | Self::TwoKeys => Outcome::RejectedAuth,
             Self::NoMemory => Outcome::RejectedQueue,
             Self::Limit(_) => Outcome::RejectedLimit,

@@ -161,7 +161,7 @@ impl Relay<'_> {
                 None if self.client.poll_gone(cx) => return Poll::Ready(Stop::ClientGone),
                 None => {
                     let now = clock::now();
-                    if self.record.is_stopping() {
+                    if self.client.is_stopping() {
                         return Poll::Ready(Stop::GatewayStopped);
                     }
                     if now >= self.limits.deadline {
@@ -246,7 +246,7 @@ impl Relay<'_> {
                 stalled_at = now + self.limits.write_idle;
                 self.client.timer.set(Some(stalled_at.min(self.limits.deadline)));
             }
-            if self.record.is_stopping() {
+            if self.client.is_stopping() {
                 Poll::Ready(Some(Stop::GatewayStopped))
             } else if now >= self.limits.deadline {
                 Poll::Ready(Some(Stop::Total))

@@ -1,12 +1,10 @@
 //! Threads and listeners: data-plane threads that each accept and serve on a runtime of their own, and one control
 //! thread. The only spawner of threads and of connection tasks.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,11 +50,22 @@ pub struct Running {
     closed: Arc<AllClosed>,
 }
 
-/// Tells when the last connection has ended.
+/// Tells when the last listener and the last connection have ended.
 #[derive(Debug, Default)]
 struct AllClosed {
+    /// Listeners that may still bring connections.
+    listeners: AtomicUsize,
     changed: Condvar,
     lock: Mutex<()>,
+}
+
+impl AllClosed {
+    /// Has the waiter look again.
+    fn tell(&self) {
+        // Under the lock, so that it cannot fall between the waiter's look and its wait.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
 }
 
 impl Running {
@@ -82,7 +91,11 @@ impl Running {
     /// of requests that were cut.
     pub fn finish(mut self, limit: Duration) -> usize {
         self.begin_drain();
-        let open = || self.gateway.counters.open_connections.load(Ordering::Acquire) > 0;
+        let open = || {
+            // In this order: a listener's last connections are counted before it closes.
+            self.closed.listeners.load(Ordering::Acquire) > 0
+                || self.gateway.counters.open_connections.load(Ordering::Acquire) > 0
+        };
         let guard = self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.closed.changed.wait_timeout_while(guard, limit, |()| open()));
         let cut = self.gateway.counters.open_requests.load(Ordering::Acquire);
@@ -130,11 +143,12 @@ pub(crate) fn start(gateway: Gateway) -> io::Result<Running> {
     let mut running = Running { gateway, address, phase, threads: Vec::new(), closed };
     for (i, listener) in listeners.into_iter().enumerate() {
         let gateway = Arc::clone(&running.gateway);
+        let open = Listening::new(&running.closed);
         let worker = Worker { gateway, closed: Arc::clone(&running.closed), permits: Arc::clone(&permits) };
         let phase = running.phase.subscribe();
         let runtime = runtime()?;
         running.threads.push(spawn_thread(&format!("data-{i}"), move || {
-            runtime.block_on(worker.run(listener, phase));
+            runtime.block_on(worker.run(listener, open, phase));
             // What is left is dropped here: each request writes its usage line as it goes.
             runtime.shutdown_background();
         })?);
@@ -163,7 +177,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(self, listener: StdListener, mut phase: watch::Receiver<Phase>) {
+    async fn run(self, listener: StdListener, open: Listening, mut phase: watch::Receiver<Phase>) {
         let sweeping = tokio::spawn(sweep(Arc::clone(&self.gateway)));
         let mut serving = phase.clone();
         match TcpListener::from_std(listener) {
@@ -173,23 +187,32 @@ impl Worker {
                     () = self.accept(&listener) => {}
                     _ = serving.wait_for(|p| *p > Phase::Serving) => {}
                 }
-                self.accept_what_is_there(&listener).await;
+                if let Err(error) = self.accept_what_is_there(listener) {
+                    tracing::warn!(%error, "accept failed: connections that wait are reset");
+                }
             }
         }
+        drop(open);
         let _ = phase.wait_for(|p| *p == Phase::Stopped).await;
         sweeping.abort();
     }
 
-    /// Connections that the kernel has completed would be reset with the listener: they are told properly.
-    async fn accept_what_is_there(&self, listener: &TcpListener) {
-        // Without permits: there are no more of them than the backlog holds, and each is closed at once.
+    /// Connections that the kernel has completed would be reset with the listener: they are served once.
+    fn accept_what_is_there(&self, listener: TcpListener) -> io::Result<()> {
+        // The kernel is asked itself: the runtime may not have heard of them yet.
+        let listener = listener.into_std()?;
+        // Without permits: there are no more of them than the backlog holds, and each ends with its first request.
         loop {
-            let accepted = poll_fn(|cx| match listener.poll_accept(cx) {
-                Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
-                Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
-            });
-            let Some(stream) = accepted.await else { return };
-            self.serve(stream, None);
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(true)?;
+                    self.serve(TcpStream::from_std(stream)?, None);
+                }
+                // Its client has gone already.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -220,6 +243,23 @@ impl Worker {
     }
 }
 
+/// Counts one listener, on every path.
+struct Listening(Arc<AllClosed>);
+
+impl Listening {
+    fn new(closed: &Arc<AllClosed>) -> Self {
+        closed.listeners.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(closed))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.listeners.fetch_sub(1, Ordering::Release);
+        self.0.tell();
+    }
+}
+
 /// Counts one open connection, on every path.
 struct Open {
     gateway: Arc<Gateway>,
@@ -239,9 +279,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         let last = self.gateway.counters.open_connections.fetch_sub(1, Ordering::Release) == 1;
         if last {
-            // Under the lock, so that it cannot fall between the waiter's look and its wait.
-            drop(self.closed.lock.lock().unwrap_or_else(PoisonError::into_inner));
-            self.closed.changed.notify_all();
+            self.closed.tell();
         }
     }
 }

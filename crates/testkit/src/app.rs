@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluicegate::config::{Config, Overrides};
 use sluicegate::{App, MemorySink};
@@ -21,6 +22,11 @@ impl Running {
         let sink = Arc::new(MemorySink::default());
         let app = App::start(loaded, vec![Arc::<MemorySink>::clone(&sink)]);
         Self { app: app.unwrap_or_else(|e| panic!("the app does not start: {e}")), sink }
+    }
+
+    /// Blocks.
+    pub(crate) fn finish(self, limit: Duration) -> usize {
+        self.app.finish(limit)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use sluicegate_core::{Health, KeyUsage, PoolSnapshot, ReplicaSnapshot};
@@ -41,6 +42,19 @@ impl Bench {
     #[track_caller]
     pub fn with_replicas(replicas: &[&Upstream]) -> impl Future<Output = Self> + use<> {
         Self::live(&Config::new(replicas), replicas.len())
+    }
+
+    /// Ends the app as its shutdown does, after at most `limit`: the number of requests that were cut, and every usage
+    /// line. Blocks.
+    ///
+    /// # Panics
+    /// A usage line is no JSON.
+    #[must_use]
+    pub fn finish(self, limit: Duration) -> (usize, Vec<Value>) {
+        let sink = Arc::clone(self.app.sink());
+        let cut = self.app.finish(limit);
+        let parsed = |line: &String| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line}"));
+        (cut, sink.lines().iter().map(parsed).collect())
     }
 
     /// Where clients connect.

@@ -38,6 +38,7 @@ mod rate_fields;
 mod responses;
 mod retries;
 mod scrapes;
+mod shutdown;
 mod slots_learned;
 mod slots_queue;
 mod smuggling;

@@ -221,7 +221,9 @@ async fn store(
             match read(client, lease, deadline, &mut upstream, &mut raw).await {
                 Ok(Ok(0)) => opened.answer.end().ok(),
                 Ok(Ok(_)) => continue,
-                Err(Interrupt::ClientGone) => return End::ClientGone,
+                Err(interrupt @ (Interrupt::ClientGone | Interrupt::GatewayStopped)) => {
+                    return interrupt.into();
+                }
                 Ok(Err(_)) | Err(Interrupt::Deadline | Interrupt::ReplicaDied) => None,
             }
         } else {
