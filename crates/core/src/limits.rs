@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct KeyLimits {
     /// Requests at the same time.
     pub max_concurrent: Option<u32>,
-    /// Requests begun in any 60 s, whatever their end.
+    /// Requests begun in any 60 s, whatever their end: also those that are refused before the other limits are asked.
     pub requests_per_minute: Option<u64>,
     /// Tokens, prompt and completion, in any 60 s.
     pub tokens_per_minute: Option<u64>,
@@ -72,8 +72,11 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// The wall clock's part in budgets, computed by the caller (UTC). Where a number steps back the latest one seen
-/// counts.
+/// The wall clock's part in budgets, computed by the caller (UTC). The clock may be set, forward or back: that opens no
+/// budget a second time, nor keeps one closed for good. A day or month whose number comes up more than an hour (a day)
+/// before the open one is over by [`Time`] is the open one under another number.
+///
+/// [`Time`]: crate::Time
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calendar {
     /// Days since an origin that never changes.
@@ -112,8 +115,8 @@ pub struct Reservation {
     tokens: u64,
     cost: Micros,
     minute: sliding::BucketId,
-    day: u32,
-    month: u32,
+    day: period::PeriodId,
+    month: period::PeriodId,
 }
 
 /// Why a key's request is refused.

@@ -14,26 +14,32 @@ use subtle::ConstantTimeEq;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock;
-use crate::plan::{AllowedRoutes, KeyPlan, KeysPlan};
+use crate::plan::{AllowedRoutes, KeyHash, KeyPlan, KeysPlan};
 use crate::refusal::Refusal;
 
 /// Every key of the configuration, or none where the gateway is open.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// By SHA-256: who knows a key's hash does not know the key, so that a lookup's timing gives nothing away.
-    by_hash: HashMap<[u8; 32], Arc<Key>>,
+    by_hash: HashMap<KeyHash, Arc<Key>>,
     all: Vec<Arc<Key>>,
     open: bool,
 }
 
 /// One key and what it has used.
-#[derive(Debug)]
 pub struct Key {
     pub(crate) plan: KeyPlan,
     pub(crate) index: KeyIndex,
     /// Keys of one project share warm prefixes; others never meet.
     pub(crate) salt: u64,
     ledger: Mutex<KeyLedger>,
+}
+
+/// Its salt is made of the hash where it has no project, and shows as little.
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("plan", &self.plan).field("ledger", &self.ledger).finish_non_exhaustive()
+    }
 }
 
 impl Keys {
@@ -55,9 +61,9 @@ impl Keys {
             return Ok(None);
         }
         let given = presented(headers)?.ok_or(Refusal::NoKey)?;
-        let hash: [u8; 32] = Sha256::digest(given).into();
+        let hash = KeyHash(Sha256::digest(given).into());
         match self.by_hash.get(&hash) {
-            Some(key) if bool::from(key.plan.hash.ct_eq(&hash)) => Ok(Some(Arc::clone(key))),
+            Some(key) if bool::from(key.plan.hash.0.ct_eq(&hash.0)) => Ok(Some(Arc::clone(key))),
             _ => Err(Refusal::BadKey),
         }
     }
@@ -67,7 +73,7 @@ impl Key {
     fn new(plan: &KeyPlan, index: u32) -> Self {
         Self {
             index: KeyIndex(index),
-            salt: plan.project.as_ref().map_or_else(|| xxh3_64(&plan.hash), |p| xxh3_64(p.as_bytes())),
+            salt: plan.project.as_ref().map_or_else(|| xxh3_64(&plan.hash.0), |p| xxh3_64(p.as_bytes())),
             ledger: Mutex::new(KeyLedger::new(plan.limits.clone())),
             plan: plan.clone(),
         }
@@ -102,6 +108,11 @@ impl Key {
     pub(crate) fn reserve(self: &Arc<Self>, ask: Ask) -> Result<KeyHold, LimitRefusal> {
         let reservation = self.lock().reserve(clock::now(), clock::calendar(), ask)?;
         Ok(KeyHold { key: Arc::clone(self), reservation: Some(reservation) })
+    }
+
+    /// Counts a request that was refused before its limits were asked.
+    pub(crate) fn count_refused(&self) -> Result<(), LimitRefusal> {
+        self.lock().count_refused(clock::now(), clock::calendar())
     }
 
     /// The `x-ratelimit-*` fields; none for a key without limits per minute.
@@ -204,6 +215,25 @@ mod tests {
         ] {
             let headers = [Header { name, value: value.as_bytes() }];
             assert_eq!(presented(&headers), Ok(key.map(str::as_bytes)), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn debug_output_shows_no_hash() {
+        let hash = KeyHash([0xab; 32]);
+        let plan = KeyPlan {
+            name: "ann".into(),
+            hash,
+            project: None,
+            routes: AllowedRoutes::All,
+            priority: 0,
+            limits: sluicegate_core::KeyLimits::default(),
+        };
+        let key = Key::new(&plan, 0);
+        let keys = Keys::new(&KeysPlan::Named(vec![plan.clone()]));
+        for text in [format!("{plan:?}"), format!("{key:?}"), format!("{keys:#?}"), format!("{hash:?}")] {
+            let secrets = ["171", "0xab", "abab", &key.salt.to_string()];
+            assert!(!secrets.iter().any(|secret| text.to_lowercase().contains(secret)), "{text}");
         }
     }
 

@@ -35,8 +35,8 @@ pub enum KeysPlan {
 pub struct KeyPlan {
     /// Name in usage lines and metrics.
     pub name: Arc<str>,
-    /// SHA-256 of the key.
-    pub hash: [u8; 32],
+    /// Of the key.
+    pub hash: KeyHash,
     /// Project in usage lines; keys of one project share warm prefixes.
     pub project: Option<Arc<str>>,
     /// The routes it may use.
@@ -180,6 +180,16 @@ impl std::fmt::Debug for Credential {
 #[must_use]
 pub fn carries_a_secret(name: &str) -> bool {
     ["authorization", "key", "token", "secret", "password", "cookie"].iter().any(|part| name.contains(part))
+}
+
+/// SHA-256 of a client's key. It does not show in debug output: a key that was not made by chance can be guessed from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyHash(pub [u8; 32]);
+
+impl std::fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyHash(...)")
+    }
 }
 
 /// Requests that one replica serves at the same time.

@@ -15,6 +15,7 @@ use crate::clock;
 use crate::gateway::Gateway;
 use crate::keys::{Key, KeyHold};
 use crate::pool::Replica;
+use crate::refusal::Refusal;
 use crate::route::Route;
 use crate::usage::{Outcome, UsageLine, UsageSource};
 
@@ -148,6 +149,17 @@ impl Record {
         {
             self.gateway.responses.made(id, self.key.as_deref(), route, replica);
         }
+    }
+
+    /// A request that is refused before its key's limits are asked counts in the requests per minute, or else a key
+    /// could send any number of them; where these are used up, that is the refusal. The list of models has no limits.
+    pub(crate) fn count_refused(&mut self, refusal: Refusal) -> Refusal {
+        let limited = !matches!(self.endpoint, Some(Endpoint::Models | Endpoint::Model));
+        let asked = self.hold.is_some() || matches!(refusal, Refusal::Limit(_));
+        let Some(key) = self.key.as_ref().filter(|_| limited && !asked) else { return refusal };
+        let counted = key.count_refused();
+        self.rate_fields = key.rate_fields().into();
+        counted.err().map_or(refusal, Refusal::Limit)
     }
 
     /// The key's limits have let the request pass.

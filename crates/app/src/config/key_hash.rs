@@ -2,11 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::values::{Refusal, Text};
+use sluicegate_proxy::plan::KeyHash;
 
-/// SHA-256 of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeyHash(pub(super) [u8; 32]);
+use super::values::{Refusal, Text};
 
 /// SHA-256 of no bytes at all: what a shell makes of a variable that is not set.
 const OF_NOTHING: KeyHash = KeyHash([

@@ -9,13 +9,12 @@ use sluicegate_core::{
     AffinityMode, AffinitySettings, HealthSettings, LoadSource, Micros, PoolSettings, QueueLimits,
     RetrySettings, WaitingCounts,
 };
-use sluicegate_proxy::plan::{ReplicaUrl, SessionSource, Slots};
+use sluicegate_proxy::plan::{KeyHash, ReplicaUrl, SessionSource, Slots};
 
 use super::amounts::{Budget, Count, Money};
 use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
 use super::docs;
 use super::headers::Headers;
-use super::key_hash::KeyHash;
 use super::names::Name;
 use super::read::{KeyDoc, Node, Reader, Required, SectionDoc, Set, Value, joined, sections};
 use super::secret::Secret;
@@ -258,7 +257,7 @@ sections! {
         priority: i32 = 0,
         /// Requests at the same time. This and all limits below: none, no limit.
         max_concurrent: Option<Count> = None,
-        /// Requests begun in any 60 s.
+        /// Requests begun in any 60 s, whatever their end.
         requests_per_minute: Option<Count> = None,
         /// Prompt and generated tokens in any 60 s.
         tokens_per_minute: Option<Count> = None,

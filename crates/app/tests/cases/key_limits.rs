@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sluicegate_testkit::answers::{STREAM_HEAD, chat_answer, chunk, error_answer, open_stream, role_event};
-use sluicegate_testkit::requests::{CHAT, chat, post_as};
+use sluicegate_testkit::requests::{CHAT, chat, get_as, post_as};
 use sluicegate_testkit::{Answer, Bench, Config, Gate, Received, Step, Upstream, send, until};
 
 use crate::checks::{assert_line, assert_own_error};
@@ -143,15 +143,11 @@ async fn a_54_a_refusal_by_one_limit_uses_up_no_other() {
     // More tokens than the key's whole limit: no answer would ever come of waiting.
     let error = assert_own_error(&bench.ask(&ask_as("ann", "t", r#","max_tokens":1000001"#)).await, 400);
     assert_eq!(error["code"], json!("key_limit_too_small"));
-    // What is refused before the limits takes nothing either.
-    for body in [&b"{"[..], br#"{"model":"m9"}"#, br#"{"model":7}"#] {
-        assert!(bench.ask(&post_as("ann", CHAT, body)).await.status() < 429);
-    }
     assert_eq!(bench.key_usage("ann"), after);
     assert_eq!(bench.ask(&ask_as("ann", "c", "")).await.status(), 200, "C in the same minute");
     let after = assert_key_limit(&bench.ask(&ask_as("ann", "d", "")).await);
     assert!((2..=60).contains(&after), "{after} s until the minute has room");
-    let lines = bench.assert_idle(12).await;
+    let lines = bench.assert_idle(9).await;
     let limited: Vec<&Value> = lines.iter().filter(|l| l["outcome"] == json!("rejected_limit")).collect();
     assert_eq!(limited.len(), 7, "{lines:#?}");
     for line in limited {
@@ -160,6 +156,44 @@ async fn a_54_a_refusal_by_one_limit_uses_up_no_other() {
             &[("attempts", json!(0)), ("replica", json!(null)), ("usage_source", json!("none"))],
         );
     }
+}
+
+/// Or else a key could send any number of them.
+#[tokio::test]
+async fn a_54_what_is_refused_before_the_limits_is_a_request_of_the_minute_and_nothing_else() {
+    let up = Upstream::start("m1");
+    let config = Config::new(&[&up])
+        .set("listen", "max_body", "8KiB")
+        .key("ann")
+        .key_set("requests_per_minute", 6)
+        .key_set("tokens_per_minute", 1_000_000)
+        .key("free");
+    let bench = Bench::live(&config, 1).await;
+    let huge = chat("m1", &format!(r#","user":"{}""#, "x".repeat(9000)));
+    let rows: [(&[u8], u16); 5] =
+        [(b"{", 400), (b"", 400), (br#"{"model":"m9"}"#, 404), (br#"{"model":7}"#, 400), (&huge, 413)];
+    for (n, (body, status)) in rows.iter().enumerate() {
+        let answer = bench.ask(&post_as("ann", CHAT, body)).await;
+        assert_eq!(answer.status(), *status);
+        let left = (5 - n).to_string();
+        assert_eq!(answer.head.get("x-ratelimit-remaining-requests"), Some(left.as_str()));
+        let used = bench.key_usage("ann");
+        assert_eq!((used.concurrent, used.requests_minute, used.tokens_minute), (0, n as u64 + 1, 0));
+    }
+    // What is looked up without limits does not count, whatever its answer.
+    for path in ["/v1/models", "/v1/models/m9"] {
+        assert!(bench.ask(&get_as("ann", path)).await.status() < 429, "{path}");
+    }
+    assert_eq!(bench.ask(&ask_as("ann", "good", "")).await.status(), 200);
+    let full = bench.key_usage("ann");
+    for (body, _) in rows {
+        assert_key_limit(&bench.ask(&post_as("ann", CHAT, body)).await);
+    }
+    assert_eq!(bench.key_usage("ann"), full, "a refusal used something up");
+    for _ in 0..10 {
+        assert_eq!(bench.ask(&post_as("free", CHAT, b"{")).await.status(), 400, "no limit, no refusal by it");
+    }
+    bench.assert_idle(23).await;
 }
 
 /// Five requests at once with `max_tokens` 175, of which the replica counts 150 each.

@@ -54,7 +54,7 @@ fn without_keys_the_gateway_is_open() {
 fn a_key_with_nothing_but_name_and_hash_may_use_everything() {
     let key = &keys(&with(""))[0];
     assert_eq!((&*key.name, key.project.as_deref(), key.priority), ("k", None, 0));
-    assert_eq!((key.hash[0], key.hash[31], only(&key.routes)), (0x9f, 0x08, vec!["all".to_owned()]));
+    assert_eq!((key.hash.0[0], key.hash.0[31], only(&key.routes)), (0x9f, 0x08, vec!["all".to_owned()]));
     assert_eq!(key.limits, KeyLimits::default());
 }
 

@@ -1,6 +1,6 @@
 //! The ledger of one key.
 
-use super::period::Period;
+use super::period::{Period, PeriodId};
 use super::sliding::SlidingWindow;
 use super::{
     Ask, Calendar, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent, WindowLeft,
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// Nobody knows when a running request ends.
 const CONCURRENT_RETRY: Duration = Duration::from_secs(1);
+
+/// A limit, how much it is where there is one, and what is asked of it.
+type Row = (Limit, Option<u64>, u64);
 
 /// What one key has used, reserved for running requests included. It counts whatever the key is limited in, so that a
 /// limit that a reload brings knows the past. Bounded: at most 62 buckets for each of its two minutes.
@@ -53,7 +56,7 @@ impl KeyLedger {
     /// [`LimitRefusal`] says which limit refuses, and when the same request can pass.
     pub fn reserve(&mut self, now: Time, calendar: Calendar, ask: Ask) -> Result<Reservation, LimitRefusal> {
         let (now, day, month) = self.advance(now, calendar);
-        self.check(now, calendar, ask)?;
+        self.check(now, calendar, &self.rows(ask))?;
         self.concurrent += 1;
         self.requests.add(now, 1);
         let minute = self.tokens.add(now, ask.tokens);
@@ -61,6 +64,18 @@ impl KeyLedger {
         self.day.add(expected);
         self.month.add(expected);
         Ok(Reservation { tokens: ask.tokens, cost: ask.cost, minute, day, month })
+    }
+
+    /// A request that was refused before it was known what it asks for counts in the requests per minute, and in nothing
+    /// else.
+    ///
+    /// # Errors
+    /// [`LimitRefusal`] where that limit is used up: then it does not count there either.
+    pub fn count_refused(&mut self, now: Time, calendar: Calendar) -> Result<(), LimitRefusal> {
+        let (now, ..) = self.advance(now, calendar);
+        self.check(now, calendar, &[(Limit::RequestsPerMinute, self.limits.requests_per_minute, 1)])?;
+        self.requests.add(now, 1);
+        Ok(())
     }
 
     /// The request is over: what it used takes the place of what it reserved.
@@ -114,16 +129,16 @@ impl KeyLedger {
             concurrent: self.concurrent,
             requests_minute: narrow(self.requests.used(now)),
             tokens_minute: narrow(self.tokens.used(now)),
-            day: self.day.spent(calendar.day),
-            month: self.month.spent(calendar.month),
+            day: self.day.spent(now, calendar.of_day()),
+            month: self.month.spent(now, calendar.of_month()),
         }
     }
 
-    /// All limits as one step.
-    fn check(&self, now: Time, calendar: Calendar, ask: Ask) -> Result<(), LimitRefusal> {
+    /// Each limit, and what is asked of it.
+    fn rows(&self, ask: Ask) -> [Row; 7] {
         let limits = &self.limits;
         let money = |limit: Option<Micros>| limit.map(|limit| limit.0);
-        let rows = [
+        [
             (Limit::MaxConcurrent, limits.max_concurrent.map(u64::from), 1),
             (Limit::RequestsPerMinute, limits.requests_per_minute, 1),
             (Limit::TokensPerMinute, limits.tokens_per_minute, ask.tokens),
@@ -131,9 +146,13 @@ impl KeyLedger {
             (Limit::TokensPerMonth, limits.tokens_per_month, ask.tokens),
             (Limit::CostPerDay, money(limits.cost_per_day), ask.cost.0),
             (Limit::CostPerMonth, money(limits.cost_per_month), ask.cost.0),
-        ];
+        ]
+    }
+
+    /// All of them as one step.
+    fn check(&self, now: Time, calendar: Calendar, rows: &[Row]) -> Result<(), LimitRefusal> {
         let mut longest: Option<(Duration, Limit)> = None;
-        for (limit, most, asked) in rows {
+        for &(limit, most, asked) in rows {
             let Some(most) = most else { continue };
             let Some(room) = most.checked_sub(asked) else {
                 return Err(LimitRefusal::TooLarge { limit, most, asked });
@@ -152,21 +171,22 @@ impl KeyLedger {
 
     /// How long it takes until no more than `most` of a limit is used; `None`: that is so now.
     fn wait(&self, now: Time, calendar: Calendar, limit: Limit, most: u64) -> Option<Duration> {
-        let (most_used, (day, month)) = (u128::from(most), (calendar.day, calendar.month));
+        let (most_used, (day, month)) = (u128::from(most), (calendar.of_day(), calendar.of_month()));
         let until = |used: u128, end: Duration| (used > most_used).then_some(end);
         match limit {
             Limit::MaxConcurrent => until(u128::from(self.concurrent), CONCURRENT_RETRY),
             Limit::RequestsPerMinute => self.requests.wait(now, most),
             Limit::TokensPerMinute => self.tokens.wait(now, most),
-            Limit::TokensPerDay => until(self.day.tokens(day), calendar.day_left),
-            Limit::TokensPerMonth => until(self.month.tokens(month), calendar.month_left),
-            Limit::CostPerDay => until(self.day.cost(day), calendar.day_left),
-            Limit::CostPerMonth => until(self.month.cost(month), calendar.month_left),
+            Limit::TokensPerDay => until(self.day.tokens(), self.day.left(now, day)),
+            Limit::TokensPerMonth => until(self.month.tokens(), self.month.left(now, month)),
+            Limit::CostPerDay => until(self.day.cost(), self.day.left(now, day)),
+            Limit::CostPerMonth => until(self.month.cost(), self.month.left(now, month)),
         }
     }
 
-    fn advance(&mut self, now: Time, calendar: Calendar) -> (Time, u32, u32) {
+    fn advance(&mut self, now: Time, calendar: Calendar) -> (Time, PeriodId, PeriodId) {
         self.now = self.now.max(now);
-        (self.now, self.day.enter(calendar.day), self.month.enter(calendar.month))
+        let (day, month) = (calendar.of_day(), calendar.of_month());
+        (self.now, self.day.enter(self.now, day), self.month.enter(self.now, month))
     }
 }

@@ -13,8 +13,14 @@ pub(crate) fn today() -> Calendar {
     Calendar { day: 10, month: 2, day_left: seconds(86_400), month_left: seconds(20 * 86_400) }
 }
 
+/// The next day, a minute after [`tonight`].
 fn tomorrow() -> Calendar {
     Calendar { day: 11, month_left: seconds(19 * 86_400), ..today() }
+}
+
+/// The last minute of today.
+fn tonight() -> Calendar {
+    Calendar { day_left: seconds(60), month_left: seconds(19 * 86_400 + 60), ..today() }
 }
 
 pub(crate) fn ask(tokens: u64) -> Ask {
@@ -61,8 +67,10 @@ fn each_limit_lets_through_what_it_says_and_tells_when_there_is_more() {
         let expected = LimitRefusal::Exhausted { limit, retry_after: seconds(wait) };
         assert_eq!((refused, ledger.usage(at(10), today())), (expected, before));
         open.into_iter().for_each(|one| ledger.settle(at(11), today(), one, spent(1)));
-        let later =
-            if wait == 50 { (at(60), today()) } else { (at(12), Calendar { month: 3, ..tomorrow() }) };
+        let later = match wait {
+            50 => (at(60), today()),
+            _ => (at(10 + wait), Calendar { day: 30, month: 3, ..today() }),
+        };
         assert!(ledger.reserve(later.0, later.1, ask(1)).is_ok(), "{limit} afterwards");
     }
 }
@@ -109,6 +117,21 @@ fn of_several_that_refuse_the_one_that_lasts_longest_is_named() {
 }
 
 #[test]
+fn a_refused_request_counts_in_the_requests_per_minute_alone() {
+    for (limit, limits) in each_limit(2) {
+        let mut ledger = KeyLedger::new(limits);
+        let counted = (0..3).map(|_| ledger.count_refused(at(0), today()).is_ok()).filter(|ok| *ok).count();
+        let most = if limit == Limit::RequestsPerMinute { 2 } else { 3 };
+        assert_eq!(counted, most, "{limit}");
+        let seen = KeyUsage { requests_minute: counted as u64, ..KeyUsage::default() };
+        assert_eq!(ledger.usage(at(0), today()), seen);
+        let refused = ledger.reserve(at(0), today(), ask(1)).err().map(|refusal| refusal.limit());
+        assert_eq!(refused, (limit == Limit::RequestsPerMinute).then_some(limit));
+        assert!(ledger.count_refused(at(60), today()).is_ok(), "{limit}: a minute later");
+    }
+}
+
+#[test]
 fn the_settlement_puts_the_truth_in_the_place_of_the_estimate() {
     // asked for, used -> tokens of the minute, the day and the month
     for (asked, used) in [(100, 100), (100, 30), (100, 0), (100, 250), (0, 40)] {
@@ -127,7 +150,7 @@ fn what_was_not_used_goes_back_to_where_it_was_taken_from_and_what_was_beyond_co
     // used -> tokens of today's minute, tomorrow's day and the month, after a request from today into tomorrow
     for (used, minute, day, month) in [(30, 7, 7, 37), (100, 7, 7, 107), (250, 157, 157, 257)] {
         let mut ledger = KeyLedger::new(KeyLimits::default());
-        let open = ledger.reserve(at(0), today(), ask(100)).expect("no limit");
+        let open = ledger.reserve(at(30), tonight(), ask(100)).expect("no limit");
         let other = ledger.reserve(at(90), tomorrow(), ask(7)).expect("no limit");
         ledger.settle(at(91), tomorrow(), open, spent(used));
         let seen = ledger.usage(at(92), tomorrow());
@@ -136,9 +159,8 @@ fn what_was_not_used_goes_back_to_where_it_was_taken_from_and_what_was_beyond_co
             (minute, day, month),
             "{used} used"
         );
-        ledger.abandon(at(93), today(), other);
-        let seen = ledger.usage(at(93), today());
-        assert_eq!(seen.day.tokens, day - 7, "a calendar that steps back finds the latest day");
+        ledger.abandon(at(93), tomorrow(), other);
+        assert_eq!(ledger.usage(at(93), tomorrow()).day.tokens, day - 7);
     }
 }
 

@@ -10,6 +10,7 @@ mod health_limits;
 mod lanes;
 mod lanes_bench;
 mod limits;
+mod limits_clock;
 mod limits_kept;
 mod only;
 mod pick;

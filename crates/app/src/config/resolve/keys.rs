@@ -158,7 +158,7 @@ fn plan(key: &Key, names: &ModelNames<'_>, problems: &mut Problems<'_>) -> Optio
     let routes = allowed(key, names, problems);
     Some(KeyPlan {
         name: key.name.value.0.as_ref()?.0.clone(),
-        hash: key.hash.value.0.as_ref()?.0,
+        hash: *key.hash.value.0.as_ref()?,
         project: key.project.value.as_ref().map(|project| project.0.clone()),
         routes,
         priority: key.priority.value,
