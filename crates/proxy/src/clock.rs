@@ -1,16 +1,55 @@
 //! The only reader of the clock.
 
+use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::OnceLock;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sluicegate_core::{Calendar, Time};
 
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-/// The moment now, since the process first asked.
+thread_local! {
+    /// The moment at which the poll that runs on this thread began, while one of [`Moments`] does.
+    static MOMENT: Cell<Option<Time>> = const { Cell::new(None) };
+}
+
+/// The moment now, since the process first asked. Inside of [`Moments`]: when this poll began.
 pub(crate) fn now() -> Time {
+    MOMENT.get().unwrap_or_else(read)
+}
+
+fn read() -> Time {
     let nanos = ORIGIN.get_or_init(Instant::now).elapsed().as_nanos();
     Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// A future for which time moves between its polls only: a request asks for the time a dozen times, and most of them
+/// within a few microseconds of each other. Nothing in it may work long between two awaits.
+pub(crate) struct Moments<F>(Pin<Box<F>>);
+
+impl<F: Future> Moments<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(Box::pin(future))
+    }
+}
+
+impl<F: Future> Future for Moments<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Also when the poll panics.
+        struct End;
+        impl Drop for End {
+            fn drop(&mut self) {
+                MOMENT.set(None);
+            }
+        }
+        MOMENT.set(Some(read()));
+        let _end = End;
+        self.0.as_mut().poll(cx)
+    }
 }
 
 /// Wall clock time, for usage lines only.

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::buffers;
-use crate::clock;
+use crate::clock::{self, Moments};
 use crate::connection;
 use crate::control;
 use crate::gateway::Gateway;
@@ -236,10 +236,10 @@ impl Worker {
             return;
         }
         let gateway = Arc::clone(&self.gateway);
-        tokio::spawn(async move {
+        tokio::spawn(Moments::new(async move {
             connection::run(gateway, stream).await;
             drop(open);
-        });
+        }));
     }
 }
 

@@ -60,13 +60,8 @@ pub(crate) fn decode(raw: &[u8], mut sink: impl FnMut(&str) -> bool) {
     loop {
         let run = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
         let (text, escape) = rest.split_at(run);
-        for chunk in text.utf8_chunks() {
-            if !chunk.valid().is_empty() && !sink(chunk.valid()) {
-                return;
-            }
-            if !chunk.invalid().is_empty() && !sink("\u{fffd}") {
-                return;
-            }
+        if !valid_pieces(text, &mut sink) {
+            return;
         }
         if escape.is_empty() {
             return;
@@ -77,6 +72,17 @@ pub(crate) fn decode(raw: &[u8], mut sink: impl FnMut(&str) -> bool) {
         }
         rest = escape.get(len..).unwrap_or_default();
     }
+}
+
+/// Hands `text` to `sink`, U+FFFD where it is not UTF-8. False once the sink wants no more.
+fn valid_pieces(text: &[u8], sink: &mut impl FnMut(&str) -> bool) -> bool {
+    // Nearly always valid: checked many bytes at a time.
+    if let Ok(text) = str::from_utf8(text) {
+        return text.is_empty() || sink(text);
+    }
+    text.utf8_chunks().all(|chunk| {
+        (chunk.valid().is_empty() || sink(chunk.valid())) && (chunk.invalid().is_empty() || sink("\u{fffd}"))
+    })
 }
 
 /// The character an escape stands for and its raw length. `escape` begins with the backslash.
