@@ -16,7 +16,8 @@ use crate::gateway::Gateway;
 use crate::keys::{Key, KeyHold};
 use crate::pool::Replica;
 use crate::refusal::Refusal;
-use crate::route::Route;
+use crate::resolve::{Resolved, generates};
+use crate::route::{Prompt, Route};
 use crate::usage::{Outcome, UsageLine, UsageSource};
 
 /// Most tokens that one request can be said to have used.
@@ -54,8 +55,13 @@ pub(crate) struct Record {
     first_content: Option<Time>,
     bytes_in: u64,
     pub(crate) bytes_out: u64,
-    text_bytes: u64,
-    media_parts: u32,
+    pub(crate) prompt: Prompt,
+    /// Output tokens that the request lets there be, all answers together.
+    output: u64,
+    /// The answer is made without its client: leaving it ends nothing.
+    pub(crate) background: bool,
+    /// When the last attempt began.
+    attempted: Option<Time>,
     usage: Option<Usage>,
     cost: Micros,
     source: UsageSource,
@@ -94,8 +100,10 @@ impl Record {
             first_content: None,
             bytes_in: 0,
             bytes_out: 0,
-            text_bytes: 0,
-            media_parts: 0,
+            prompt: Prompt::default(),
+            output: 0,
+            background: false,
+            attempted: None,
             usage: None,
             cost: Micros::default(),
             source: UsageSource::None,
@@ -119,9 +127,10 @@ impl Record {
         self.asked = Some(model.get(..end).unwrap_or_default().into());
     }
 
-    pub(crate) fn prompt(&mut self, text_bytes: u64, media_parts: u32) {
-        self.text_bytes = text_bytes;
-        self.media_parts = media_parts;
+    /// Where it goes is known, and how much may come back.
+    pub(crate) fn resolved(&mut self, resolved: &Resolved) {
+        self.route = Some(Arc::clone(&resolved.route));
+        self.output = resolved.ask.tokens.saturating_sub(resolved.tokens);
     }
 
     pub(crate) fn chosen(&mut self, replica: &Arc<Replica>, reason: Reason, spilled: bool) {
@@ -129,6 +138,7 @@ impl Record {
         self.reason = Some(reason);
         self.spilled |= spilled;
         self.attempts += 1;
+        self.attempted = Some(clock::now());
         self.connect = None;
     }
 
@@ -180,7 +190,8 @@ impl Record {
         // The tokens of a stored response were counted when it was made.
         let counts = !self.endpoint.is_some_and(Endpoint::is_stored_response);
         let (reported, generated) = (reported.filter(|_| counts), generated.filter(|_| counts));
-        let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.text_bytes, self.media_parts));
+        let generated = self.made_behind(reported, generated, whole);
+        let prompt = self.route.as_ref().map_or(0, |r| r.prompt_tokens(self.prompt));
         let beyond = generated.unwrap_or(0);
         (self.usage, self.source) = match (reported.map(plausible), generated) {
             (Some(usage), _) if beyond == 0 || whole && usage.completion_tokens > 0 => {
@@ -204,14 +215,46 @@ impl Record {
         if let (Some(route), Some(usage)) = (&self.route, self.usage) {
             let cached = usage.cached_tokens.unwrap_or(0).min(usage.prompt_tokens);
             self.cost = route.plan.price.cost(usage.prompt_tokens, cached, usage.completion_tokens);
-            if reported.is_some() && self.media_parts == 0 {
-                route.learn(self.text_bytes, usage.prompt_tokens);
+            if let (Some(_), Some(text_bytes)) = (reported, self.prompt.text_alone()) {
+                route.learn(text_bytes, usage.prompt_tokens);
+            }
+            if let (true, UsageSource::Engine, Some(time)) = (whole, self.source, self.since_sent()) {
+                route.learn_rate(usage.completion_tokens, time);
             }
         }
         let spent = Spent { tokens: self.used(), cost: self.cost };
         if let Some(hold) = &mut self.hold {
             hold.settle(spent);
         }
+    }
+
+    /// The tokens of a request that nothing was seen of. `worked`: a replica has had it, and may have worked on it.
+    pub(crate) fn unanswered(&mut self, worked: bool) {
+        self.tokens(None, worked.then(|| self.unseen()), false);
+    }
+
+    /// What may have been generated and was not seen: in a stream nothing.
+    fn unseen(&self) -> u64 {
+        match (&self.route, self.since_sent()) {
+            (Some(route), Some(time)) if !self.stream && self.endpoint.is_some_and(generates) => {
+                route.generated_in(time).min(self.output)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Of a background response that its engine has not counted: as much as it may become, since it goes on.
+    fn made_behind(&self, reported: Option<Usage>, generated: Option<u64>, whole: bool) -> Option<u64> {
+        if !self.background || whole && reported.is_some() {
+            return generated;
+        }
+        let to_come = self.output.saturating_sub(reported.map_or(0, |usage| usage.completion_tokens));
+        generated.map(|seen| seen.max(to_come))
+    }
+
+    /// How long the last attempt's replica has had the request.
+    fn since_sent(&self) -> Option<Duration> {
+        Some(clock::now().since(self.attempted? + self.connect?))
     }
 
     /// Tokens used, as far as known.

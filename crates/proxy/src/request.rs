@@ -69,8 +69,7 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
             let outcome = if queued { Outcome::ClientGoneQueued } else { Outcome::ClientGone };
             record.ended(outcome, Some(Cow::Borrowed("client_gone")));
             // A replica may have worked on the prompt: never silently nothing.
-            let worked = record.attempts > 0 && !queued;
-            record.tokens(None, worked.then_some(0), false);
+            record.unanswered(record.attempts > 0 && !queued);
             false
         }
     };
@@ -151,7 +150,7 @@ async fn answer(
         let sources = Sources { routes: &gateway.routes.load(), responses: &gateway.responses };
         resolve(sources, endpoint, &head.headers, &body, key.as_deref(), Some(record))?
     };
-    record.route = Some(Arc::clone(&resolved.route));
+    record.resolved(&resolved);
     let index = key.as_deref().map(|key| key.index);
     if let Some(left) = resolved.route.suspects(index, endpoint, &body) {
         return refused(Refusal::SuspectedPoison { left });

@@ -14,7 +14,7 @@ use crate::plan::SessionSource;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::responses::Responses;
-use crate::route::{Route, Routes};
+use crate::route::{Prompt, Route, Routes};
 
 /// Most tokens that a request is expected to cost where keys take turns: no engine's context is longer, and whatever a
 /// client states must not decide who is served next for ever.
@@ -111,7 +111,8 @@ pub(crate) fn resolve(
     if let Some(record) = record {
         record.asked(&model);
         record.stream = peek.stream;
-        record.prompt(peek.text_bytes, peek.media_parts);
+        record.prompt = Prompt::of(&peek);
+        record.background = peek.background;
     }
     if peek.odd_stream {
         // What is read here must be what the engine does: a stream that is taken for none is neither asked for its
@@ -131,7 +132,7 @@ pub(crate) fn resolve(
         _ => None,
     };
     let salt = route.salt ^ key.map_or(0, |key| key.salt);
-    let tokens = route.prompt_tokens(peek.text_bytes, peek.media_parts);
+    let tokens = route.prompt_tokens(Prompt::of(&peek));
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
     let inject = peek.stream
         && !asks
@@ -214,10 +215,13 @@ fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
     Refusal::UnknownModel { asked: asked.into(), hint: hint.into() }
 }
 
-/// The estimate that token and money limits reserve: the prompt, and as much output as the request lets there be.
+/// The estimate that token and money limits reserve: the prompt, and as much output as the request lets there be. That
+/// is, of an endpoint that generates, its stated maximum (or else [`OUTPUT_TOKENS`]) for each answer that is made of each
+/// prompt: `n` or `best_of` of them, whichever is more.
 fn ask(route: &Route, endpoint: Endpoint, prompt: u64, peek: &Peek) -> Ask {
     let output = if generates(endpoint) {
-        peek.n.unwrap_or(1).max(1).saturating_mul(peek.max_tokens.unwrap_or(OUTPUT_TOKENS))
+        let answers = peek.n.max(peek.best_of).unwrap_or(1).max(1).saturating_mul(peek.prompts.max(1));
+        answers.saturating_mul(peek.max_tokens.unwrap_or(OUTPUT_TOKENS))
     } else {
         0
     };

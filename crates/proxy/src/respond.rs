@@ -36,7 +36,7 @@ pub(crate) async fn refuse(
     write_idle: Duration,
 ) -> bool {
     record.ended(refusal.outcome(), Some(Cow::Borrowed(refusal.code())));
-    record.tokens(None, record.worked.then_some(0), false);
+    record.unanswered(record.worked);
     let status = refusal.status();
     let body = error_body(manner.dialect, status, refusal.code(), refusal.param(), &refusal.message());
     let rate_fields = Arc::clone(&record.rate_fields);

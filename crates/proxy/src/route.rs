@@ -1,25 +1,55 @@
 //! Routes as the data plane looks them up: one immutable table, swapped whole.
 
+mod learned;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::{KeyIndex, ModelId, PoisonList, RetryBudget, RouteIndex};
-use sluicegate_wire::Endpoint;
+use sluicegate_wire::{Endpoint, Peek};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::clock;
 use crate::plan::{RoutePlan, SessionSource};
 use crate::pool::Pool;
 
+use learned::Learned;
+
 /// Bytes of prompt text per token before anything was learned, in thousandths.
 const BYTES_PER_TOKEN: u32 = 4_000;
 /// A learned ratio outside of this is a reporting fault, not a tokenizer.
 const BYTES_PER_TOKEN_RANGE: std::ops::RangeInclusive<u64> = 500..=16_000;
+/// Generated tokens per second of one answer before any was seen, in thousandths.
+const TOKENS_PER_SECOND: u32 = 50_000;
+/// What is faster or slower than this is taken for this.
+const TOKENS_PER_SECOND_RANGE: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
+/// Shorter answers say more of their prompts than of how fast tokens are generated.
+const RATE_LEARNED_FROM: u64 = 32;
 /// Prompt tokens an image or audio part is counted as.
 const TOKENS_PER_MEDIA_PART: u64 = 1_000;
+
+/// What a prompt is made of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Prompt {
+    pub(crate) text_bytes: u64,
+    pub(crate) token_ids: u64,
+    /// Images and the like.
+    pub(crate) media_parts: u32,
+}
+
+impl Prompt {
+    pub(crate) fn of(peek: &Peek) -> Self {
+        Self { text_bytes: peek.text_bytes, token_ids: peek.token_ids, media_parts: peek.media_parts }
+    }
+
+    /// The bytes of one that is text and nothing else.
+    pub(crate) fn text_alone(self) -> Option<u64> {
+        (self.token_ids == 0 && self.media_parts == 0).then_some(self.text_bytes)
+    }
+}
 
 /// The table of public model names.
 #[derive(Debug, Default)]
@@ -50,7 +80,9 @@ pub(crate) struct Route {
     /// Whether anything is in it: an empty list costs no request a hash of its body.
     poisoned: AtomicBool,
     /// Learned from reported usage, thousandths of a byte.
-    bytes_per_token: AtomicU32,
+    bytes_per_token: Learned,
+    /// Learned from whole answers, from their sending to their end, all choices together; in thousandths.
+    tokens_per_second: Learned,
 }
 
 impl Routes {
@@ -117,7 +149,8 @@ impl Route {
             poison: Mutex::new(PoisonList::new(plan.poison_ttl, plan.poison_entries)),
             seed: RandomState::new(),
             poisoned: AtomicBool::new(false),
-            bytes_per_token: AtomicU32::new(BYTES_PER_TOKEN),
+            bytes_per_token: Learned::new(BYTES_PER_TOKEN),
+            tokens_per_second: Learned::new(TOKENS_PER_SECOND),
             plan,
             pool,
             model,
@@ -163,10 +196,11 @@ impl Route {
         self.seed.hash_one((key, endpoint, body))
     }
 
-    /// Estimated prompt tokens of `text_bytes` bytes of text and `media_parts` images and the like.
-    pub(crate) fn prompt_tokens(&self, text_bytes: u64, media_parts: u32) -> u64 {
-        let ratio = u64::from(self.bytes_per_token.load(Ordering::Relaxed)).max(1);
-        text_bytes.saturating_mul(1_000) / ratio + u64::from(media_parts) * TOKENS_PER_MEDIA_PART
+    /// Estimated prompt tokens.
+    pub(crate) fn prompt_tokens(&self, prompt: Prompt) -> u64 {
+        let text = prompt.text_bytes.saturating_mul(1_000) / self.bytes_per_token.get().max(1);
+        text.saturating_add(prompt.token_ids)
+            .saturating_add(u64::from(prompt.media_parts) * TOKENS_PER_MEDIA_PART)
     }
 
     /// Learns from what the engine counted for a prompt of text alone: a slow average, as prompts differ.
@@ -177,10 +211,25 @@ impl Route {
         }
         let seen = text_bytes.saturating_mul(1_000) / prompt_tokens;
         if BYTES_PER_TOKEN_RANGE.contains(&seen) {
-            let old = self.bytes_per_token.load(Ordering::Relaxed);
-            let seen = u32::try_from(seen).unwrap_or(old);
-            // Two threads may overwrite each other's step: each is a fair sample.
-            self.bytes_per_token.store(old - old / 16 + seen / 16, Ordering::Relaxed);
+            self.bytes_per_token.learn(seen);
         }
     }
+
+    /// Learns how fast answers are made from a whole one, which took `time` from its sending to its end.
+    pub(crate) fn learn_rate(&self, completion_tokens: u64, time: Duration) {
+        if completion_tokens >= RATE_LEARNED_FROM {
+            let seen = completion_tokens.saturating_mul(1_000_000_000) / micros(time).max(1);
+            let (least, most) = TOKENS_PER_SECOND_RANGE.into_inner();
+            self.tokens_per_second.learn(seen.clamp(least, most));
+        }
+    }
+
+    /// What an answer is taken to have generated in a time in which nothing of it was seen.
+    pub(crate) fn generated_in(&self, time: Duration) -> u64 {
+        self.tokens_per_second.get().saturating_mul(micros(time)) / 1_000_000_000
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -65,7 +65,7 @@ fn check_spans(body: &[u8], peek: &Peek) {
         }
     }
     assert!(body[..peek.members_at].ends_with(b"{"));
-    assert!(peek.text_bytes <= body.len() as u64 * 4);
+    assert!(peek.text_bytes + peek.token_ids + peek.prompts <= body.len() as u64);
     assert_eq!(prefix_key(body, peek, 64, 7).is_some(), !peek.system.is_empty());
     assert_eq!(conversation_key(body, peek, 64, 7).is_some(), !peek.first_user.is_empty());
 }
@@ -89,8 +89,8 @@ pub fn splice(data: &[u8]) {
     let after = read(&sent, Shape::Chat, SESSION).expect("an edited body is read like the one before");
     assert!(!after.bom);
     assert_eq!(
-        (after.stream, after.max_tokens, after.n, after.text_bytes, after.media_parts),
-        (peek.stream, peek.max_tokens, peek.n, peek.text_bytes, peek.media_parts)
+        (after.stream, after.max_tokens, after.n, after.text_bytes, after.token_ids, after.media_parts),
+        (peek.stream, peek.max_tokens, peek.n, peek.text_bytes, peek.token_ids, peek.media_parts)
     );
     assert_eq!(after.session.len(), peek.session.len());
     if let (Some(upstream), Some(_)) = (upstream, &peek.model) {

@@ -1,5 +1,7 @@
 //! Counts as JSON writes them.
 
+use crate::text::unescape;
+
 /// Largest whole number up to which every whole number has its own `f64`.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -16,9 +18,33 @@ pub(crate) fn whole(raw: &[u8]) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
 }
 
+/// Longest text that is read as a number, decoded.
+const LONGEST: usize = 64;
+
+/// A maximum as a request may state it, at least as much as an engine may take it for: also written as text, as lax
+/// readers allow (`"100"`, ` +1_00.0 `); a fraction is rounded up, what fits no count is `u64::MAX`. `None` where it is
+/// less than nothing or no number.
+pub(crate) fn stated(raw: &[u8]) -> Option<u64> {
+    if raw.first() != Some(&b'"') {
+        return at_least(raw);
+    }
+    let mut text = String::new();
+    unescape(raw, &(0..raw.len()), LONGEST, &mut text);
+    let digits = text.trim();
+    at_least(digits.strip_prefix('+').unwrap_or(digits).replace('_', "").as_bytes())
+}
+
+fn at_least(raw: &[u8]) -> Option<u64> {
+    if !raw.first()?.is_ascii_digit() {
+        return None;
+    }
+    // A cast of a float that is too large is the largest count.
+    whole(raw).or_else(|| str::from_utf8(raw).ok()?.parse().ok().map(|number: f64| number.ceil() as u64))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::{stated, whole};
 
     #[test]
     fn only_whole_numbers_that_fit_are_counts() {
@@ -43,6 +69,37 @@ mod tests {
         ];
         for (raw, count) in cases {
             assert_eq!(whole(raw.as_bytes()), *count, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_maximum_is_read_as_lax_engines_read_it() {
+        let cases: &[(&str, Option<u64>)] = &[
+            ("16", Some(16)),
+            ("1e3", Some(1000)),
+            ("1.5", Some(2)),
+            ("18446744073709551616", Some(u64::MAX)),
+            ("1e999", Some(u64::MAX)),
+            ("-1", None),
+            ("-0.5", None),
+            ("null", None),
+            ("true", None),
+            ("[16]", None),
+            ("", None),
+            (r#""16""#, Some(16)),
+            (r#"" +1_000.0\t""#, Some(1000)),
+            (r#""\u0031\u0036""#, Some(16)),
+            (r#""1e3""#, Some(1000)),
+            (r#""99999999999999999999""#, Some(u64::MAX)),
+            (r#""-1""#, None),
+            (r#""inf""#, None),
+            (r#""0x10""#, None),
+            (r#""sixteen""#, None),
+            (r#""""#, None),
+            ("\"", None),
+        ];
+        for (raw, count) in cases {
+            assert_eq!(stated(raw.as_bytes()), *count, "{raw}");
         }
     }
 }

@@ -58,11 +58,19 @@ pub struct Peek {
     pub odd_stream: bool,
     /// The value of `stream_options`.
     pub stream_options: Option<StreamOptions>,
-    /// The larger of `max_completion_tokens` (Responses: `max_output_tokens`) and `max_tokens` where both are given.
-    /// `None` where it is no whole number.
+    /// The largest of those given: `max_tokens`, `max_completion_tokens` (Responses: `max_output_tokens`) and llama.cpp's
+    /// `n_predict` (chat and completions). Read as the laxest engine reads them: also from text, fractions rounded up,
+    /// what fits no count as `u64::MAX`. `None` where none is a number, or only less than zero.
     pub max_tokens: Option<u64>,
-    /// Answers asked for.
+    /// `n`, answers asked for of each prompt; read likewise.
     pub n: Option<u64>,
+    /// `best_of`, answers made of each prompt (completions); read likewise.
+    pub best_of: Option<u64>,
+    /// Prompts in `prompt` and the like (completions and others): each text, list of token ids and object; a list of
+    /// token ids that is not inside another list counts nothing here, and is one.
+    pub prompts: u64,
+    /// `background` is the literal `true` (Responses): the answer is made without its client.
+    pub background: bool,
     /// (index into the wanted names, string value) in order met; blank, null and non-string values are left out.
     pub session: Vec<(usize, Span)>,
     /// `previous_response_id`, where it is a string that is not blank.
@@ -81,8 +89,10 @@ pub struct Peek {
     /// A turn of the assistant, or a tool call or its output, is among the turns.
     pub has_assistant_turn: bool,
     /// Bytes of prompt text as written (escapes not decoded): message, prompt, input and system strings, tool results.
-    /// A token id counts as four. Neither media nor tool schemas count.
+    /// Neither token ids nor media nor tool schemas count.
     pub text_bytes: u64,
+    /// Token ids in place of prompt text.
+    pub token_ids: u64,
     /// Image, audio, video and file parts.
     pub media_parts: u32,
     /// Just after the opening brace: where a member can be spliced in.
@@ -174,7 +184,7 @@ pub enum PeekError {
 /// Reads one request body. `session_names`: top-level members wanted as session keys.
 ///
 /// A top-level member that decides something (`model`, `stream`, `stream_options`, the token limits, `n`,
-/// `previous_response_id`, a session key) may stand there once; names are compared unescaped.
+/// `best_of`, `background`, `previous_response_id`, a session key) may stand there once; names are compared unescaped.
 pub fn peek(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<Peek, PeekError> {
     top::read(body, shape, session_names)
 }

@@ -121,7 +121,7 @@ fn stream_is_the_literal_true_only() {
 }
 
 #[test]
-fn token_limits_are_whole_numbers_and_the_larger_counts() {
+fn token_limits_are_read_as_lax_engines_read_them_and_the_largest_counts() {
     let cases = [
         (Shape::Chat, r#"{"max_tokens":5}"#, Some(5)),
         (Shape::Chat, r#"{"max_tokens":5,"max_completion_tokens":7}"#, Some(7)),
@@ -132,14 +132,25 @@ fn token_limits_are_whole_numbers_and_the_larger_counts() {
         (Shape::Responses, r#"{"max_output_tokens":7}"#, Some(7)),
         (Shape::Chat, r#"{"max_tokens":16.0}"#, Some(16)),
         (Shape::Chat, r#"{"max_tokens":-1}"#, None),
-        (Shape::Chat, r#"{"max_tokens":1e999}"#, None),
-        (Shape::Chat, r#"{"max_tokens":"5"}"#, None),
+        (Shape::Chat, r#"{"max_tokens":1e999}"#, Some(u64::MAX)),
+        (Shape::Chat, r#"{"max_tokens":4.5}"#, Some(5)),
+        (Shape::Chat, r#"{"max_tokens":"5"}"#, Some(5)),
+        (Shape::Chat, r#"{"max_tokens":5,"n_predict":7}"#, Some(7)),
+        (Shape::Completions, r#"{"n_predict":7}"#, Some(7)),
+        (Shape::Messages, r#"{"max_tokens":5,"n_predict":7}"#, Some(5)),
         (Shape::Chat, r#"{"max_tokens":[5]}"#, None),
     ];
     for (shape, body, expected) in cases {
         assert_eq!(read(body, shape).max_tokens, expected, "{body}");
     }
     assert_eq!(chat(r#"{"n":3}"#).n, Some(3));
+    assert_eq!(chat(r#"{"n":"3","best_of":4}"#).best_of, None, "not of chat");
+    assert_eq!(read(r#"{"best_of":"4"}"#, Shape::Completions).best_of, Some(4));
+    for (shape, value, background) in
+        [(Shape::Responses, "true", true), (Shape::Responses, "1", false), (Shape::Chat, "true", false)]
+    {
+        assert_eq!(read(&format!(r#"{{"background":{value}}}"#), shape).background, background);
+    }
 }
 
 #[test]
@@ -315,8 +326,7 @@ fn prompt_text_and_media_are_counted_apart() {
         ),
         (Shape::Responses, r#"{"input":"123"}"#, 3, 0),
         (Shape::Completions, r#"{"prompt":["12","3"],"input":"no"}"#, 3, 0),
-        (Shape::Completions, r#"{"prompt":[1,22,333]}"#, 12, 0),
-        (Shape::Completions, r#"{"prompt":[[1,2],[3],[]]}"#, 12, 0),
+        (Shape::Completions, r#"{"prompt":[1,22,333]}"#, 0, 0),
         (Shape::Other, r#"{"input":["12","3"]}"#, 3, 0),
         (Shape::Other, r#"{"query":"1","documents":["2",{"text":"3","title":"no"}],"top_n":2}"#, 3, 0),
         (Shape::Other, r#"{"text_1":"1","text_2":["2","3"]}"#, 3, 0),
@@ -324,6 +334,24 @@ fn prompt_text_and_media_are_counted_apart() {
     for (shape, body, text_bytes, media_parts) in cases {
         let peek = read(body, shape);
         assert_eq!((peek.text_bytes, peek.media_parts), (text_bytes, media_parts), "{body}");
+    }
+}
+
+#[test]
+fn prompts_and_token_ids_are_counted() {
+    let cases = [
+        (Shape::Completions, r#"{"prompt":"a"}"#, 1, 0),
+        (Shape::Completions, r#"{"prompt":["a","b",""]}"#, 3, 0),
+        (Shape::Completions, r#"{"prompt":[1,22,333]}"#, 0, 3),
+        (Shape::Completions, r#"{"prompt":[[1,2],[3],[]]}"#, 3, 3),
+        (Shape::Completions, r#"{"prompt":null}"#, 0, 0),
+        (Shape::Other, r#"{"input":[{"text":"a"},"b"]}"#, 2, 0),
+        (Shape::Other, r#"{"input":[[1,2],[3]]}"#, 2, 3),
+        (Shape::Chat, r#"{"prompt":["a","b"]}"#, 0, 0),
+    ];
+    for (shape, body, prompts, token_ids) in cases {
+        let peek = read(body, shape);
+        assert_eq!((peek.prompts, peek.token_ids), (prompts, token_ids), "{body}");
     }
 }
 

@@ -6,14 +6,12 @@ use super::cursor::{Cursor, Place, Text};
 use super::spans::Spans;
 use super::turns::Turns;
 use super::{IncludeUsage, Peek, PeekError, Shape, Span, StreamOptions, Value};
-use crate::number::whole;
+use crate::number::stated;
 use crate::text::{blank, inside, unescape};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Longer names are none of ours, unless a session key's name is.
 const LONGEST_NAME: usize = 64;
-/// A token id is worth about as much prompt as four bytes of English.
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// Members that may be there once.
 #[derive(Clone, Copy)]
@@ -24,7 +22,11 @@ enum Once {
     MaxTokens,
     /// The newer name, which differs by shape.
     MaxAnswerTokens,
+    /// llama.cpp's own name.
+    Predict,
     N,
+    BestOf,
+    Background,
     PreviousResponseId,
 }
 
@@ -37,20 +39,21 @@ pub(super) fn read(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<
         sessions: SmallVec::new(),
         max_tokens: None,
         max_answer_tokens: None,
+        predict: None,
         instructions: Spans::default(),
         turns: Turns::new(shape),
         peek: empty_peek(),
     };
     top.object()?;
-    let Top { mut peek, turns, instructions: mut system, max_tokens, max_answer_tokens, .. } = top;
+    let Top { mut peek, turns, instructions: mut system, max_tokens, max_answer_tokens, predict, .. } = top;
     system.append(turns.system);
     peek.system = system.into_vec();
     peek.first_user = turns.first_user.into_vec();
     peek.has_assistant_turn = turns.assistant;
     peek.text_bytes += turns.text_bytes;
     peek.media_parts = turns.media_parts;
-    // Engines differ in which of the two counts: what is reserved must be enough for either.
-    peek.max_tokens = max_answer_tokens.max(max_tokens);
+    // Engines differ in which of them counts: what is reserved must be enough for any.
+    peek.max_tokens = max_answer_tokens.max(max_tokens).max(predict);
     Ok(peek)
 }
 
@@ -64,6 +67,7 @@ struct Top<'b, 'n> {
     sessions: SmallVec<[usize; 8]>,
     max_tokens: Option<u64>,
     max_answer_tokens: Option<u64>,
+    predict: Option<u64>,
     instructions: Spans,
     turns: Turns,
     peek: Peek,
@@ -138,7 +142,10 @@ impl Top<'_, '_> {
             (b"max_tokens", _) => Once::MaxTokens,
             (b"max_output_tokens", Responses) => Once::MaxAnswerTokens,
             (b"max_completion_tokens", Chat | Completions | Messages | Other) => Once::MaxAnswerTokens,
+            (b"n_predict", Chat | Completions) => Once::Predict,
             (b"n", _) => Once::N,
+            (b"best_of", Completions) => Once::BestOf,
+            (b"background", Responses) => Once::Background,
             (b"previous_response_id", _) => Once::PreviousResponseId,
             (b"messages", Chat | Messages | Other) | (b"input", Responses) => {
                 return self.turns.read(&mut self.cursor);
@@ -177,9 +184,12 @@ impl Top<'_, '_> {
                 (self.peek.stream, self.peek.odd_stream) = (stream, odd);
             }
             Once::StreamOptions => self.peek.stream_options = Some(self.stream_options()?),
-            Once::MaxTokens => self.max_tokens = whole(self.raw()?),
-            Once::MaxAnswerTokens => self.max_answer_tokens = whole(self.raw()?),
-            Once::N => self.peek.n = whole(self.raw()?),
+            Once::MaxTokens => self.max_tokens = stated(self.raw()?),
+            Once::MaxAnswerTokens => self.max_answer_tokens = stated(self.raw()?),
+            Once::Predict => self.predict = stated(self.raw()?),
+            Once::N => self.peek.n = stated(self.raw()?),
+            Once::BestOf => self.peek.best_of = stated(self.raw()?),
+            Once::Background => self.peek.background = self.raw()? == b"true",
             Once::PreviousResponseId => {
                 let span = self.cursor.skip()?;
                 self.peek.previous_response_id = self.said(&span).then_some(span);
@@ -234,6 +244,7 @@ impl Top<'_, '_> {
         let next = self.cursor.next();
         if next == Some(b'{') {
             self.cursor.at += 1;
+            self.peek.prompts += 1;
             let mut place = Place::First;
             while let Some(name) = self.cursor.member(&mut place)? {
                 let text = self.cursor.string_or_skip()?;
@@ -244,17 +255,21 @@ impl Top<'_, '_> {
             return Ok(());
         }
         let span = self.cursor.skip()?;
-        self.peek.text_bytes += match next {
-            Some(b'"') => span.len() as u64 - 2,
-            Some(b'0'..=b'9') => BYTES_PER_TOKEN,
+        match next {
+            Some(b'"') => {
+                self.peek.prompts += 1;
+                self.peek.text_bytes += span.len() as u64 - 2;
+            }
+            Some(b'0'..=b'9') => self.peek.token_ids += 1,
             Some(b'[') => {
                 let inside = self.cursor.body.get(span).unwrap_or_default();
                 let commas = memchr::memchr_iter(b',', inside).count() as u64;
                 let some = inside.iter().any(u8::is_ascii_digit);
-                (commas + u64::from(some)) * BYTES_PER_TOKEN
+                self.peek.prompts += 1;
+                self.peek.token_ids += commas + u64::from(some);
             }
-            _ => 0,
-        };
+            _ => {}
+        }
         Ok(())
     }
 
@@ -295,6 +310,9 @@ pub(crate) fn empty_peek() -> Peek {
         stream_options: None,
         max_tokens: None,
         n: None,
+        best_of: None,
+        prompts: 0,
+        background: false,
         session: Vec::new(),
         previous_response_id: None,
         system: Vec::new(),
@@ -304,6 +322,7 @@ pub(crate) fn empty_peek() -> Peek {
         turns: None,
         has_assistant_turn: false,
         text_bytes: 0,
+        token_ids: 0,
         media_parts: 0,
         members_at: 0,
         empty: false,

@@ -109,6 +109,7 @@ struct Expected {
     begun: bool,
     assistant: bool,
     bytes: u64,
+    ids: u64,
     media: u32,
 }
 
@@ -181,13 +182,17 @@ impl Expected {
         for element in elements {
             self.bytes += match element {
                 Json::String(text) => raw_len(text),
-                Json::Number(number) if !number.to_string().starts_with('-') => 4,
+                Json::Number(number) if !number.to_string().starts_with('-') => {
+                    self.ids += 1;
+                    0
+                }
                 Json::Object(object) => object.get("text").and_then(Json::as_str).map_or(0, raw_len),
                 Json::Array(_) => {
                     let text = element.to_string();
                     let ids =
                         text.matches(',').count() + usize::from(text.contains(|c: char| c.is_ascii_digit()));
-                    4 * ids as u64
+                    self.ids += ids as u64;
+                    0
                 }
                 _ => 0,
             };
@@ -255,7 +260,7 @@ proptest! {
         let options = object.get("stream_options");
         prop_assert_eq!(peek.stream_options.as_ref().map(|o| o.object), options.map(Json::is_object));
         let expected = Expected::of(object, shape);
-        prop_assert_eq!(peek.text_bytes, expected.bytes);
+        prop_assert_eq!((peek.text_bytes, peek.token_ids), (expected.bytes, expected.ids));
         prop_assert_eq!(peek.media_parts, expected.media);
         prop_assert_eq!(peek.has_assistant_turn, expected.assistant);
         prop_assert!(expected.system.len() < MAX_SPANS);
