@@ -6,6 +6,7 @@ mod ending;
 mod explain;
 mod flags;
 mod key;
+mod load;
 mod logging;
 mod open_files;
 mod serve;
@@ -42,6 +43,7 @@ Examples:
   sluicegate check sluicegate.toml
   sluicegate explain --model qwen3 --session s-17 --text 'Hello'
   sluicegate usage usage.jsonl --by route --by day
+  sluicegate load http://127.0.0.1:8080 --rate 20 --duration 5m
 
 Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.
 Exit codes: 0 success, 1 failure while running, 2 error in the configuration or the command line.";
@@ -60,6 +62,8 @@ enum Command {
     Key(key::KeyArgs),
     /// Run simulated vLLM replicas
     Sim(sim::SimArgs),
+    /// Send measured load to a gateway or an engine
+    Load(Box<load::LoadArgs>),
     /// Run a gateway, four simulated replicas and traffic in one process, with a live table
     Demo(DemoArgs),
     /// Write the configuration's reference or schema
@@ -189,6 +193,7 @@ pub fn run() -> ExitCode {
         Command::Usage(args) => usage::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::ConfigDocs(args) => print(&config_docs(match args.form {
             DocsForm::Markdown => DocsFormat::Markdown,

@@ -28,7 +28,7 @@ fn help_names_every_command_and_gives_examples() {
     let output = sluicegate(&["--help"]);
     let help = stdout(&output);
     assert_eq!(output.status.code(), Some(0));
-    for command in ["serve", "check", "explain", "sim", "demo", "Examples:"] {
+    for command in ["serve", "check", "explain", "sim", "load", "demo", "Examples:"] {
         assert!(help.contains(command), "{command}");
     }
     assert!(!help.contains("config-docs"), "what is for this repository only is hidden");
@@ -41,6 +41,7 @@ fn each_command_has_help() {
         ("check", "<FILE>"),
         ("explain", "--session"),
         ("sim", "--replicas"),
+        ("load", "--goodput"),
         ("demo", "--no-traffic"),
     ] {
         let output = sluicegate(&[command, "--help"]);
@@ -65,6 +66,15 @@ fn errors_of_the_command_line_end_with_2() {
         &["explain", "--file", "/no/such/body.json"],
         &["sim", "--replicas", "0"],
         &["sim", "--profile", "none"],
+        &["load"],
+        &["load", "https://127.0.0.1:1"],
+        &["load", "http://127.0.0.1:1", "--key", "sk-123"],
+        &["load", "http://127.0.0.1:1", "--key", "env:SLUICEGATE_NO_SUCH_VARIABLE"],
+        &["load", "http://127.0.0.1:1", "--prompt-tokens", "9-1"],
+        &["load", "http://127.0.0.1:1", "--rate", "0"],
+        &["load", "http://127.0.0.1:1", "--rate", "1", "--arrival", "gamma"],
+        &["load", "http://127.0.0.1:1", "--trace", "/no/such/file.jsonl"],
+        &["load", "http://127.0.0.1:1", "--goodput", "p99:1s"],
         &["sim", "--fault", "1:hang"],
         &["sim", "--fault", "0:explode"],
     ] {

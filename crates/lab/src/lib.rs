@@ -4,6 +4,8 @@
 //! - [`fleet`]: many of them in virtual time behind one decider: the core that serves real traffic, or a rival.
 //! - [`rivals`]: other ways to choose a replica, from their published descriptions.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
+//! - [`load`]: measured load over HTTP, for `sluicegate load`; [`client`] and [`latency`] are what it and the demo's traffic ask
+//!   and count with.
 //! - [`traffic`]: closed-loop chat traffic over HTTP, for the demo.
 //! - [`rng`]: the seeded random source of all three.
 //!
@@ -22,8 +24,11 @@
 //! abort frees its blocks at once, its share of the step's duration stays. The fake tokenizer makes about one token of
 //! four bytes, without a vocabulary. Behind HTTP: `n` is 1, no tool calls, no log probabilities, no background responses.
 
+pub mod client;
 pub mod engine;
 pub mod fleet;
+pub mod latency;
+pub mod load;
 pub mod rivals;
 pub mod rng;
 pub mod sim;

@@ -7,15 +7,14 @@
 
 mod conversation;
 mod exchange;
-mod latency;
 mod totals;
 
-pub use latency::{LatencyHistogram, LatencySummary};
-pub use totals::{Outcome, Totals};
+pub use totals::Totals;
 
+use crate::client::{BadTarget, Endpoint};
 use crate::rng::SeededRng;
 use conversation::Conversation;
-use exchange::Endpoint;
+use exchange::exchange;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -75,11 +74,6 @@ impl Default for TrafficConfig {
     }
 }
 
-/// The base URL is none that traffic can be sent to.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an http:// URL with a host: {0}")]
-pub struct BadUrl(String);
-
 /// Running traffic. Dropping it stops it.
 #[derive(Debug)]
 pub struct Traffic {
@@ -92,9 +86,9 @@ impl Traffic {
     /// Starts sending. Must be called inside a tokio runtime with I/O and time.
     ///
     /// # Errors
-    /// The base URL is not a plain `http://` one.
-    pub fn start(config: TrafficConfig) -> Result<Self, BadUrl> {
-        let endpoint = Arc::new(Endpoint::new(&config).ok_or_else(|| BadUrl(config.base_url.clone()))?);
+    /// The base URL is not a plain `http://` one, or the key no word.
+    pub fn start(config: TrafficConfig) -> Result<Self, BadTarget> {
+        let endpoint = Endpoint::new(&config.base_url, config.api_key.as_deref())?;
         let totals = Arc::new(Mutex::new(Totals::default()));
         let (stop, stopped) = watch::channel(());
         let config = Arc::new(config);
@@ -102,7 +96,7 @@ impl Traffic {
         for index in 0..config.sessions {
             let session = Session {
                 config: Arc::clone(&config),
-                endpoint: Arc::clone(&endpoint),
+                endpoint: endpoint.clone(),
                 totals: Arc::clone(&totals),
                 rng: SeededRng::stream(config.seed, index as u64),
                 index,
@@ -137,7 +131,7 @@ impl Traffic {
 /// One of the places for a conversation.
 struct Session {
     config: Arc<TrafficConfig>,
-    endpoint: Arc<Endpoint>,
+    endpoint: Endpoint,
     totals: Arc<Mutex<Totals>>,
     rng: SeededRng,
     index: usize,
@@ -159,7 +153,7 @@ impl Session {
                 let pause = self.rng.exponential(self.config.think_time.as_secs_f64());
                 tokio::time::sleep(Duration::from_secs_f64(pause)).await;
                 let body = conversation.ask(&self.config, &mut self.rng);
-                let outcome = self.endpoint.exchange(&name, body, &self.totals).await;
+                let outcome = exchange(&self.endpoint, &name, body, &self.totals).await;
                 // Without its answer a conversation cannot go on.
                 let Some(answer) = outcome else { break };
                 conversation.answered(&answer);

@@ -25,6 +25,7 @@ const RIMS: &[Rim] = &[
             ("crates/proxy/src/clock.rs", "the data plane's one reading of time"),
             ("crates/lab/src/sim/realtime.rs", "the model's virtual time follows the real one here"),
             ("crates/lab/src/sim/wall_clock.rs", "engines stamp their answers with the time of day"),
+            ("crates/lab/src/load/exchange.rs", "the load measures the answers it gets"),
             ("crates/lab/src/traffic/exchange.rs", "the traffic measures the answers it gets"),
             ("crates/app/src/demo.rs", "how long the demo has run, and its rates"),
             ("crates/app/src/usage_log.rs", "how often a loss of lines is warned about"),
@@ -46,6 +47,7 @@ const RIMS: &[Rim] = &[
             ),
             ("crates/proxy/src/scrape.rs", "hyper drives a scrape's connection in its own task"),
             ("crates/lab/src/sim/server.rs", "a task for each connection of the simulated replicas"),
+            ("crates/lab/src/load.rs", "a task for each session of the load"),
             ("crates/lab/src/traffic.rs", "a task for each session of the traffic"),
             ("crates/app/src/admin/connections.rs", "a task for each admin connection, within its limits"),
             (
@@ -87,6 +89,7 @@ const RIMS: &[Rim] = &[
         allowed: &[
             XTASK,
             ("crates/app/src/config.rs", "secrets written as env:NAME"),
+            ("crates/app/src/cli/load/asked.rs", "the key, which must not stand on a command line"),
             ("crates/app/src/cli/logging.rs", "RUST_LOG, whose mistakes are told"),
             (
                 "crates/app/src/cli/explain.rs",

@@ -9,12 +9,7 @@ const RESERVE: u64 = 128;
 /// its turn is better off than one that is accepted and then finds no descriptor left for its replica.
 pub(super) fn provide(listen: &mut ListenPlan) {
     // Each open stream holds two sockets, and the usual soft limit of 1,024 is a courtesy to programs that use select().
-    let limit = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
-        tracing::warn!("the limit of open files stays as it is: {error}");
-        rlimit::Resource::NOFILE.get_soft()
-    });
-    let Ok(limit) = limit else { return };
-    tracing::debug!(limit, "open files");
+    let Some(limit) = raise() else { return };
     let allowed = allowed(limit);
     let asked = listen.max_connections;
     if asked > allowed {
@@ -26,6 +21,17 @@ pub(super) fn provide(listen: &mut ListenPlan) {
              Raise it with LimitNOFILE={needed} (systemd) or `ulimit -n {needed}`, or set max_connections = {allowed}"
         );
     }
+}
+
+/// Raises the soft limit to the hard one; what it is then, where that can be known.
+pub(super) fn raise() -> Option<u64> {
+    let limit = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
+        tracing::warn!("the limit of open files stays as it is: {error}");
+        rlimit::Resource::NOFILE.get_soft()
+    });
+    let limit = limit.ok()?;
+    tracing::debug!(limit, "open files");
+    Some(limit)
 }
 
 /// Client connections within `limit`: each may need one to a replica. At least 1.

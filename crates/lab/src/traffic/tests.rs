@@ -1,5 +1,5 @@
-use super::exchange::ChatStream;
 use super::*;
+use crate::client::Outcome;
 use crate::engine::Profile;
 use crate::sim::{Sim, SimConfig};
 
@@ -55,53 +55,19 @@ async fn failures_are_told_apart() {
         assert_eq!(first_failure(config).await, outcome);
     }
     sim.shutdown().await;
-    assert_eq!(first_failure(lively(base)).await, Outcome::NoAnswer);
+    assert_eq!(first_failure(lively(base)).await, Outcome::NotConnected);
 }
 
 /// How the first request that ends does so.
 async fn first_failure(config: TrafficConfig) -> Outcome {
-    let endpoint = Endpoint::new(&config).unwrap();
+    let endpoint = Endpoint::new(&config.base_url, None).unwrap();
     let totals = Mutex::new(Totals::default());
     let mut rng = SeededRng::new(0);
     let body = Conversation::new(&config, &mut rng).ask(&config, &mut rng);
-    assert_eq!(endpoint.exchange("one", body, &totals).await, None);
+    assert_eq!(exchange(&endpoint, "one", body, &totals).await, None);
     let totals = totals.into_inner().unwrap();
     assert_eq!((totals.started, totals.failed(), totals.in_flight()), (1, 1, 0));
     *totals.ended.keys().next().unwrap()
-}
-
-#[tokio::test]
-async fn only_plain_http_urls_are_taken() {
-    for url in ["https://host", "host:80", "http://", "/v1", ""] {
-        let refused = Traffic::start(TrafficConfig { base_url: url.to_owned(), ..TrafficConfig::default() });
-        assert_eq!(refused.err(), Some(BadUrl(url.to_owned())));
-    }
-}
-
-#[test]
-fn a_stream_is_whole_only_with_a_finish_reason_and_done_and_without_error() {
-    let token = r#"data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}"#;
-    let last = r#"data: {"choices":[{"index":0,"delta":{"content":"y"},"finish_reason":"stop"}]}"#;
-    let aborted = r#"data: {"choices":[{"index":0,"delta":{"content":"y"},"finish_reason":"abort"}]}"#;
-    let error = r#"data: {"error": {"message": "dead", "code": 500}}"#;
-    let done = "data: [DONE]";
-    let table: [(&[&str], Outcome); 6] = [
-        (&[token, last, done], Outcome::Ok),
-        (&[token, last], Outcome::Cut),
-        (&[token, done], Outcome::Cut),
-        (&[token, aborted, done], Outcome::Cut),
-        (&[token, error, done], Outcome::ErrorEvent(500)),
-        (&[], Outcome::Cut),
-    ];
-    for (events, outcome) in table {
-        let bytes: String = events.iter().map(|event| format!("{event}\n\n")).collect();
-        // In any pieces.
-        for size in [1, 7, bytes.len().max(1)] {
-            let mut stream = ChatStream::default();
-            bytes.as_bytes().chunks(size).for_each(|piece| stream.feed(piece));
-            assert_eq!(stream.outcome(), outcome, "{events:?} in pieces of {size}");
-        }
-    }
 }
 
 #[test]

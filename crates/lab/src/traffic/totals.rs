@@ -1,25 +1,9 @@
 //! What traffic has seen.
 
-use super::latency::LatencyHistogram;
+use crate::client::Outcome;
+use crate::latency::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// How a request ended, as its client sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// A whole stream with a finish reason and `[DONE]`.
-    Ok,
-    /// An answer with another status than 200.
-    Status(u16),
-    /// An error event inside the stream, with its code where it has one.
-    ErrorEvent(u16),
-    /// No answer: connecting or sending failed, or the connection broke before the head.
-    NoAnswer,
-    /// The stream ended early: no `[DONE]`, no finish reason, or a broken connection.
-    Cut,
-    /// Broken off by us, when traffic was stopped.
-    BrokenOff,
-}
 
 /// Counts and latencies since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
