@@ -1,5 +1,7 @@
 //! An upstream answer's body on its way through: framing removed in place, an observer reading along.
 
+use std::io;
+
 use sluicegate_wire::{AnswerScan, ChunkDecoder, HeadError, Observer, ResponseFraming, StreamKind, Usage};
 
 use crate::coding::{DecodedCopy, Reader};
@@ -108,6 +110,13 @@ impl Answer {
         let mut piece = Piece::default();
         self.finish(&mut piece);
         Ok(piece)
+    }
+
+    /// The connection broke. An error: before the answer's end. What a stream itself calls its end is one, also where
+    /// the TLS session around it lacks its own.
+    pub(crate) fn broke(&mut self, error: &io::Error) -> Result<Piece, ()> {
+        let own_end = self.observer().is_some_and(Observer::ended);
+        if own_end && error.kind() == io::ErrorKind::UnexpectedEof { self.end() } else { Err(()) }
     }
 
     /// False for an event stream of a known kind that lacks its own end.

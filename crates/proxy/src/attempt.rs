@@ -2,6 +2,7 @@
 //! to be shown. Nothing has reached the client before this phase ends, and nothing can be retried after it: what it
 //! returns holds neither the prompt nor the list of attempts.
 
+mod ask;
 mod hold;
 mod send;
 mod stored;
@@ -16,7 +17,6 @@ use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
-use crate::credentials::{Chosen, Judged, Trial};
 use crate::keys::Key;
 use crate::pool::{Admitted, LeaseGuard, Place, Reserved};
 use crate::record::Record;
@@ -180,7 +180,7 @@ async fn run_attempts(
         let mut lease = reserved.lease;
         attempts.started(lease.replica().id);
         record.chosen(lease.replica(), reserved.reason, reserved.spilled);
-        let (failure, answer) = match attempt(client, out, record, &lease).await {
+        let (failure, answer) = match ask::attempt(client, out, record, &lease).await {
             End::Answered(exchange) => {
                 begin_answer(out, attempts, &lease, &exchange);
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
@@ -292,72 +292,6 @@ fn begin_answer(out: &Outgoing<'_, '_>, attempts: &mut Attempts, lease: &LeaseGu
 pub(crate) fn reaches_the_engine(endpoint: Endpoint) -> bool {
     !endpoint.is_stored_response()
         && !matches!(endpoint, Endpoint::Tokenize | Endpoint::Detokenize | Endpoint::CountTokens)
-}
-
-/// One attempt at the replica of `lease`. A credential that it refuses is replaced by another: no attempt of its own,
-/// as the replica is not at fault.
-async fn attempt(
-    client: &mut Client,
-    out: &Outgoing<'_, '_>,
-    record: &mut Record,
-    lease: &LeaseGuard,
-) -> End {
-    let credentials = out.resolved.route.pool.credentials();
-    let mut trial = Trial::new(credentials);
-    let mut chosen = credentials.choose(clock::now());
-    loop {
-        let end = ask(client, out, record, lease, &chosen).await;
-        let status = end.status();
-        match trial.judge(&chosen, status, end, clock::now()) {
-            Judged::Answered(end) => return end,
-            Judged::Again(other) => chosen = other,
-            Judged::Refused => return End::CredentialRefused,
-        }
-    }
-}
-
-/// Asks over a kept connection, else over a new one.
-async fn ask(
-    client: &mut Client,
-    out: &Outgoing<'_, '_>,
-    record: &mut Record,
-    lease: &LeaseGuard,
-    credential: &Chosen,
-) -> End {
-    let mut sent_before = false;
-    if let Some(upstream) = Upstream::idle(lease.replica().slot, clock::now()) {
-        record.connect = Some(std::time::Duration::ZERO);
-        match exchange(client, out, lease, credential, upstream).await {
-            // A kept connection that was closed before any answer byte: the engine's idle limit, not its fault.
-            hold::Held::Stale { sent_whole } => sent_before = sent_whole,
-            hold::Held::End(end) => return end,
-        }
-    }
-    let upstream = match send::connect(client, lease, out, record).await {
-        Ok(upstream) => upstream,
-        // Not its idle limit after all: it had the whole request when it went.
-        Err(End::Failed(AttemptFailure::Refused, _)) if sent_before => {
-            return End::Failed(AttemptFailure::Gone, None);
-        }
-        Err(end) => return end,
-    };
-    match exchange(client, out, lease, credential, upstream).await {
-        hold::Held::Stale { sent_whole } => End::Failed(AttemptFailure::Reset { sent_whole }, None),
-        hold::Held::End(end) => end,
-    }
-}
-
-async fn exchange(
-    client: &mut Client,
-    out: &Outgoing<'_, '_>,
-    lease: &LeaseGuard,
-    credential: &Chosen,
-    mut upstream: Upstream,
-) -> hold::Held {
-    match send::send(client, lease, out, credential, &mut upstream).await {
-        Ok(sent_whole) => hold::await_answer(client, lease, out, upstream, sent_whole).await,
-        Err(interrupt) => hold::Held::End(interrupt.into()),
-    }
 }
 
 /// Looks at everything but the replica's socket. The connection's timer must be set to `deadline`.

@@ -141,18 +141,14 @@ impl Relay<'_> {
                     Some(upstream) => upstream.poll_read(cx, buf),
                     None => return Some(Stop::Cut),
                 };
-                match read {
-                    Poll::Pending => None,
-                    Poll::Ready(Err(_)) => Some(Stop::Cut),
-                    Poll::Ready(Ok(0)) => Some(match self.shown.exchange.answer.end() {
-                        Ok(piece) => self.pass(&[], piece),
-                        Err(()) => Stop::Cut,
-                    }),
-                    Poll::Ready(Ok(n)) => Some(match self.shown.exchange.answer.absorb(&mut buf[..n]) {
-                        Ok(piece) => self.pass(buf, piece),
-                        Err(_) => Stop::Cut,
-                    }),
-                }
+                let answer = &mut self.shown.exchange.answer;
+                let piece = match read {
+                    Poll::Pending => return None,
+                    Poll::Ready(Err(error)) => answer.broke(&error),
+                    Poll::Ready(Ok(0)) => answer.end(),
+                    Poll::Ready(Ok(n)) => answer.absorb(&mut buf[..n]).map_err(drop),
+                };
+                Some(piece.map_or(Stop::Cut, |piece| self.pass(buf, piece)))
             });
             match passed {
                 // More may be there already.

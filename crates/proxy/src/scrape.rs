@@ -24,6 +24,7 @@ use crate::gateway::{Gateway, Models};
 use crate::plan::Slots;
 use crate::pool::{Control, Pool, Replica, ServedModel};
 use crate::tls;
+use crate::upstream;
 
 /// Largest answer of a scrape that is read. Real ones are about 60 KB.
 const ANSWER_MAX: usize = 4 * 1024 * 1024;
@@ -218,21 +219,11 @@ async fn ask_models(
 /// Where the replica may be. A name that cannot be looked up now is where it was before: a name server's failure is
 /// not the replica's.
 async fn addresses(replica: &Replica) -> Result<Vec<SocketAddr>, CallError> {
-    let url = &replica.url;
-    if let Ok(ip) = url.host.parse() {
-        return Ok(vec![SocketAddr::new(ip, url.port)]);
-    }
-    match tokio::net::lookup_host((&*url.host, url.port)).await {
-        Ok(found) => {
-            let mut found: Vec<_> = found.collect();
-            // In a fixed order, so that a name with several addresses does not jump between them.
-            found.sort_unstable();
-            found.dedup();
-            Ok(found)
-        }
+    match upstream::look_up(&replica.url).await {
+        Ok(found) => Ok(found),
         Err(error) => {
-            let known: Vec<_> = replica.address().into_iter().collect();
-            if known.is_empty() { Err(CallError::Name(error)) } else { Ok(known) }
+            let known = replica.addresses();
+            if known.is_empty() { Err(CallError::Name(error)) } else { Ok(known.to_vec()) }
         }
     }
 }
@@ -246,7 +237,7 @@ pub(crate) async fn look_up(pool: Arc<Pool>) {
             match addresses(replica).await {
                 Ok(found) => {
                     replica.trouble.over();
-                    found.first().into_iter().for_each(|address| replica.set_address(*address));
+                    replica.set_addresses(found);
                 }
                 Err(error) => replica.trouble.tell(&replica.url.text, &error.to_string()),
             }
@@ -278,7 +269,8 @@ impl Call {
                 _ => CallError::Connect(e),
             });
             if stream.is_ok() {
-                replica.set_address(address);
+                // Elsewhere under this name may be another engine, whose load is not what is scraped here.
+                replica.set_addresses(vec![address]);
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! A gateway for unit tests: one replica that does not exist.
+//! A gateway for unit tests: one replica, that does not exist or that the test makes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,17 @@ impl UsageSink for NoSink {
 }
 
 pub(crate) fn gateway() -> Running {
+    start(pool_plan(), RoutesPlan::AskEngines(Box::new(route_plan())))
+}
+
+/// One route, `m1`, to a provider at `url`.
+pub(crate) fn hosted(url: &str) -> Running {
+    let replicas = vec![url.parse().expect("a valid URL")];
+    let route = RoutePlan { model: "m1".into(), ..route_plan() };
+    start(PoolPlan { replicas, hosted: true, ..pool_plan() }, RoutesPlan::Fixed(vec![route]))
+}
+
+fn start(pool: PoolPlan, routes: RoutesPlan) -> Running {
     let limit = Duration::from_secs(5);
     let plan = Plan {
         gateway_id: "test".into(),
@@ -27,25 +38,30 @@ pub(crate) fn gateway() -> Running {
             drain_timeout: limit,
             serve_half_closed: false,
         },
-        pools: vec![pool_plan()],
-        routes: RoutesPlan::AskEngines(Box::new(RoutePlan {
-            model: "".into(),
-            aliases: Vec::new(),
-            pool: 0,
-            upstream_model: None,
-            session_keys: Vec::new(),
-            prefix_chars: 4096,
-            timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },
-            retry: sluicegate_core::RetrySettings::default(),
-            hold_limit: 65536,
-            queue: sluicegate_core::QueueLimits::default(),
-            price: sluicegate_core::Price::default(),
-            poison_ttl: limit,
-            poison_entries: 10,
-        })),
+        pools: vec![pool],
+        routes,
         keys: crate::plan::KeysPlan::Open,
     };
     Gateway::start(plan, Arc::new(NoSink)).expect("a loopback port can be bound")
+}
+
+fn route_plan() -> RoutePlan {
+    let limit = Duration::from_secs(5);
+    RoutePlan {
+        model: "".into(),
+        aliases: Vec::new(),
+        pool: 0,
+        upstream_model: None,
+        session_keys: Vec::new(),
+        prefix_chars: 4096,
+        timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },
+        retry: sluicegate_core::RetrySettings::default(),
+        hold_limit: 65536,
+        queue: sluicegate_core::QueueLimits::default(),
+        price: sluicegate_core::Price::default(),
+        poison_ttl: limit,
+        poison_entries: 10,
+    }
 }
 
 pub(crate) fn pool_plan() -> PoolPlan {

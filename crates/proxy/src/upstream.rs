@@ -32,7 +32,14 @@ struct Idle {
 #[derive(Debug)]
 enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<Session>),
+}
+
+#[derive(Debug)]
+struct Session {
+    tls: TlsStream<TcpStream>,
+    /// What has come before it was to be read.
+    early: Vec<u8>,
 }
 
 /// An open connection to a replica.
@@ -54,20 +61,13 @@ impl Upstream {
         }
     }
 
-    /// Opens a new connection to `url` at `address`, looked up here only if it has never been before. The caller
-    /// bounds the time.
-    pub(crate) async fn connect(url: &ReplicaUrl, address: Option<SocketAddr>) -> io::Result<Self> {
-        let address = match address {
-            Some(address) => address,
-            None => tokio::net::lookup_host((&*url.host, url.port))
-                .await?
-                .min()
-                .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
-        };
+    /// Opens a new connection to `url` at one of its addresses. The caller bounds the time.
+    pub(crate) async fn connect(url: &ReplicaUrl, address: SocketAddr) -> io::Result<Self> {
         let tcp = TcpStream::connect(address).await?;
         tcp.set_nodelay(true)?;
         let stream = if url.tls {
-            Stream::Tls(Box::new(tls::connect(&url.host, tcp).await?))
+            let tls = tls::connect(&url.host, tcp).await?;
+            Stream::Tls(Box::new(Session { tls, early: Vec::new() }))
         } else {
             Stream::Plain(tcp)
         };
@@ -88,15 +88,12 @@ impl Upstream {
         });
     }
 
-    /// Reads into `buf`; 0 is the end.
+    /// Reads into `buf`; 0 is the end. A TLS session whose connection ends without its goodbye fails with
+    /// `UnexpectedEof`: anybody on the way can do that.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         match &mut self.stream {
             Stream::Plain(tcp) => poll_read(tcp, cx, buf),
-            Stream::Tls(tls) => match ready!(poll_read(&mut **tls, cx, buf)) {
-                // Without a TLS goodbye: the framing of the answer tells whether it is whole.
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(0)),
-                read => Poll::Ready(read),
-            },
+            Stream::Tls(session) => session.poll_read(cx, buf),
         }
     }
 
@@ -114,9 +111,9 @@ impl Upstream {
                     written => return Poll::Ready(written),
                 }
             },
-            Stream::Tls(tls) => {
+            Stream::Tls(session) => {
                 let part = parts.iter().find(|p| !p.is_empty()).map_or(&[][..], |p| p);
-                Pin::new(&mut **tls).poll_write(cx, part)
+                Pin::new(&mut session.tls).poll_write(cx, part)
             }
         }
     }
@@ -125,16 +122,15 @@ impl Upstream {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
             Stream::Plain(_) => Poll::Ready(Ok(())),
-            Stream::Tls(tls) => Pin::new(&mut **tls).poll_flush(cx),
+            Stream::Tls(session) => Pin::new(&mut session.tls).poll_flush(cx),
         }
     }
 
     /// Something has come, or the other side has closed.
-    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> bool {
-        match &self.stream {
+    pub(crate) fn poll_news(&mut self, cx: &mut Context<'_>) -> bool {
+        match &mut self.stream {
             Stream::Plain(tcp) => tcp.poll_read_ready(cx).is_ready(),
-            // Records of the session itself look the same: an early answer is found when the send fails.
-            Stream::Tls(_) => false,
+            Stream::Tls(session) => session.poll_news(cx),
         }
     }
 }
@@ -149,12 +145,56 @@ impl Stream {
             }
             // Session tickets are taken in by the session; anything else ends its use: bytes that nobody asked for
             // would be the answer to the next request.
-            Self::Tls(tls) => {
+            Self::Tls(session) => {
                 let mut cx = Context::from_waker(Waker::noop());
-                poll_read(&mut **tls, &mut cx, &mut [0; 1]).is_pending()
+                session.poll_read(&mut cx, &mut [0; 1]).is_pending()
             }
         }
     }
+}
+
+impl Session {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.early.is_empty() {
+            return poll_read(&mut self.tls, cx, buf);
+        }
+        let n = self.early.len().min(buf.len());
+        for (to, from) in buf.iter_mut().zip(self.early.drain(..n)) {
+            *to = from;
+        }
+        if self.early.is_empty() {
+            self.early = Vec::new();
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    /// The socket's readiness says nothing: records of the session itself look the same as an answer.
+    fn poll_news(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.early.is_empty() {
+            let mut buf = [0; 1024];
+            match poll_read(&mut self.tls, cx, &mut buf) {
+                Poll::Ready(Ok(n)) => self.early.extend_from_slice(buf.get(..n).unwrap_or_default()),
+                // It will say so again.
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Where `url` may be, in a fixed order, so that a name with several addresses does not jump between them.
+///
+/// # Errors
+/// The name cannot be looked up, or has no address.
+pub(crate) async fn look_up(url: &ReplicaUrl) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = url.host.parse() {
+        return Ok(vec![SocketAddr::new(ip, url.port)]);
+    }
+    let mut found: Vec<_> = tokio::net::lookup_host((&*url.host, url.port)).await?.collect();
+    found.sort_unstable();
+    found.dedup();
+    if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
 }
 
 /// Closes idle connections of this thread that have been idle for too long.

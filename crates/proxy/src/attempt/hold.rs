@@ -306,7 +306,10 @@ async fn read_until_shown(
                     opened.answer.end().map_err(|()| CUT)?
                 }
                 Ok(Ok(_)) => continue,
-                Ok(Err(_)) => return Err(CUT),
+                Ok(Err(error)) => {
+                    seen.spent = true;
+                    opened.answer.broke(&error).map_err(|()| CUT)?
+                }
                 Err(interrupt) => return Err(interrupt.into()),
             }
         };

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::task::Poll;
 
-use sluicegate_core::AttemptFailure;
+use sluicegate_core::{AttemptFailure, Time};
 use sluicegate_wire::{UpstreamHead, write_upstream_head};
 
 use super::{End, Interrupt, Outgoing, interrupted};
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::credentials::Chosen;
 use crate::pool::LeaseGuard;
 use crate::record::Record;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, look_up};
 
 /// Opens a connection within the route's connect limit.
 pub(super) async fn connect(
@@ -25,12 +25,47 @@ pub(super) async fn connect(
 ) -> Result<Upstream, End> {
     let start = clock::now();
     let limit = start + out.resolved.route.plan.timeouts.connect;
-    client.timer.set(Some(limit.min(out.deadline)));
     let replica = lease.replica();
-    let mut connecting = pin!(Upstream::connect(&replica.url, replica.address()));
-    let upstream = poll_fn(|cx| {
-        if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
-            return Poll::Ready(result.map_err(|e| End::Failed(connect_failure(&e), None)));
+    let mut addresses = replica.addresses();
+    if addresses.is_empty() {
+        let found = within(client, lease, out, limit, look_up(&replica.url)).await?;
+        found.map_err(|failure| End::Failed(failure, None)).map(|found| replica.set_addresses(found))?;
+        addresses = replica.addresses();
+    }
+    let mut failure = AttemptFailure::ConnectFailed;
+    for (i, address) in addresses.iter().enumerate() {
+        // One that is silent leaves the others their part of the time.
+        let now = clock::now();
+        let left = u32::try_from(addresses.len() - i).unwrap_or(u32::MAX);
+        let until = now + limit.since(now) / left;
+        match within(client, lease, out, until, Upstream::connect(&replica.url, *address)).await? {
+            Ok(upstream) => {
+                replica.found_at(*address);
+                record.connect = Some(clock::now().since(start));
+                return Ok(upstream);
+            }
+            // Refused it is where every address refuses: any other may yet be where it lives.
+            Err(refused) => {
+                failure = if i == 0 || failure == refused { refused } else { AttemptFailure::ConnectFailed }
+            }
+        }
+    }
+    Err(End::Failed(failure, None))
+}
+
+/// Runs one step of a connect until `until`. The inner error: the step failed, or took too long.
+async fn within<T>(
+    client: &mut Client,
+    lease: &LeaseGuard,
+    out: &Outgoing<'_, '_>,
+    until: Time,
+    step: impl Future<Output = io::Result<T>>,
+) -> Result<Result<T, AttemptFailure>, End> {
+    client.timer.set(Some(until.min(out.deadline)));
+    let mut step = pin!(step);
+    poll_fn(|cx| {
+        if let Poll::Ready(result) = step.as_mut().poll(cx) {
+            return Poll::Ready(Ok(result.map_err(|e| connect_failure(&e))));
         }
         match interrupted(client, lease, out.deadline, cx) {
             // It never had this request: nothing is to be learned from its death.
@@ -38,15 +73,11 @@ pub(super) async fn connect(
                 Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
             }
             Some(interrupt) => Poll::Ready(Err(interrupt.into())),
-            None if clock::now() >= limit => {
-                Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
-            }
+            None if clock::now() >= until => Poll::Ready(Ok(Err(AttemptFailure::ConnectFailed))),
             None => Poll::Pending,
         }
     })
-    .await?;
-    record.connect = Some(clock::now().since(start));
-    Ok(upstream)
+    .await
 }
 
 /// Sends head and body. False: not all was sent, because the connection broke or an answer came first.
@@ -132,3 +163,6 @@ fn connect_failure(error: &io::Error) -> AttemptFailure {
         AttemptFailure::ConnectFailed
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,8 +25,8 @@ pub(crate) struct Replica {
     pub(crate) url: ReplicaUrl,
     /// Index that is unique in the process: the place of its idle connections on each thread.
     pub(crate) slot: usize,
-    /// Resolved by the control thread; None until a name was resolved for the first time.
-    address: ArcSwapOption<SocketAddr>,
+    /// Where it may be, in the order in which it is tried; empty until its name was looked up for the first time.
+    addresses: ArcSwap<Vec<SocketAddr>>,
     /// When stream bytes last came from it, in nanoseconds of [`Time`]; 0 for never.
     last_byte: AtomicU64,
     /// Raised when its requests without a first byte are to be sent elsewhere.
@@ -51,12 +51,12 @@ pub(crate) struct ServedModel {
 
 impl Replica {
     pub(super) fn new(id: ReplicaId, url: &ReplicaUrl) -> Self {
-        let literal = url.host.parse::<IpAddr>().ok().map(|ip| Arc::new(SocketAddr::new(ip, url.port)));
+        let literal = url.host.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, url.port));
         Self {
             id,
             url: url.clone(),
             slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
-            address: ArcSwapOption::new(literal),
+            addresses: ArcSwap::from_pointee(literal.into_iter().collect()),
             last_byte: AtomicU64::new(0),
             abort_epoch: AtomicU64::new(0),
             models: ArcSwap::default(),
@@ -66,12 +66,26 @@ impl Replica {
         }
     }
 
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.address.load().as_deref().copied()
+    pub(crate) fn addresses(&self) -> Arc<Vec<SocketAddr>> {
+        self.addresses.load_full()
     }
 
-    pub(crate) fn set_address(&self, address: SocketAddr) {
-        self.address.store(Some(Arc::new(address)));
+    /// The name was looked up. The address that is in use stays the first while it is among those found.
+    pub(crate) fn set_addresses(&self, mut found: Vec<SocketAddr>) {
+        let in_use = self.addresses.load().first().copied();
+        if let Some(at) = found.iter().position(|address| Some(*address) == in_use) {
+            found.swap(0, at);
+        }
+        self.addresses.store(Arc::new(found));
+    }
+
+    /// It answers at `address`: the others are tried after it.
+    pub(crate) fn found_at(&self, address: SocketAddr) {
+        let known = self.addresses.load();
+        if known.first() != Some(&address) {
+            let others = known.iter().copied().filter(|other| *other != address);
+            self.addresses.store(Arc::new(std::iter::once(address).chain(others).collect()));
+        }
     }
 
     /// Its requests without a first byte are to be sent elsewhere.

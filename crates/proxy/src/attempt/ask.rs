@@ -1,0 +1,78 @@
+//! One attempt: the request goes to the replica of a lease, with one credential after the other and over a kept
+//! connection or a new one.
+
+use sluicegate_core::AttemptFailure;
+
+use super::{End, Outgoing, hold, send};
+use crate::client::Client;
+use crate::clock;
+use crate::credentials::{Chosen, Judged, Trial};
+use crate::pool::LeaseGuard;
+use crate::record::Record;
+use crate::upstream::Upstream;
+
+/// One attempt at the replica of `lease`. A credential that it refuses is replaced by another: no attempt of its own,
+/// as the replica is not at fault.
+pub(super) async fn attempt(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+    lease: &LeaseGuard,
+) -> End {
+    let credentials = out.resolved.route.pool.credentials();
+    let mut trial = Trial::new(credentials);
+    let mut chosen = credentials.choose(clock::now());
+    loop {
+        let end = ask(client, out, record, lease, &chosen).await;
+        let status = end.status();
+        match trial.judge(&chosen, status, end, clock::now()) {
+            Judged::Answered(end) => return end,
+            Judged::Again(other) => chosen = other,
+            Judged::Refused => return End::CredentialRefused,
+        }
+    }
+}
+
+/// Asks over a kept connection, else over a new one.
+async fn ask(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    record: &mut Record,
+    lease: &LeaseGuard,
+    credential: &Chosen,
+) -> End {
+    let mut sent_before = false;
+    if let Some(upstream) = Upstream::idle(lease.replica().slot, clock::now()) {
+        record.connect = Some(std::time::Duration::ZERO);
+        match exchange(client, out, lease, credential, upstream).await {
+            // A kept connection that was closed before any answer byte: the engine's idle limit, not its fault.
+            hold::Held::Stale { sent_whole } => sent_before = sent_whole,
+            hold::Held::End(end) => return end,
+        }
+    }
+    let upstream = match send::connect(client, lease, out, record).await {
+        Ok(upstream) => upstream,
+        // Not its idle limit after all: it had the whole request when it went.
+        Err(End::Failed(AttemptFailure::Refused, _)) if sent_before => {
+            return End::Failed(AttemptFailure::Gone, None);
+        }
+        Err(end) => return end,
+    };
+    match exchange(client, out, lease, credential, upstream).await {
+        hold::Held::Stale { sent_whole } => End::Failed(AttemptFailure::Reset { sent_whole }, None),
+        hold::Held::End(end) => end,
+    }
+}
+
+async fn exchange(
+    client: &mut Client,
+    out: &Outgoing<'_, '_>,
+    lease: &LeaseGuard,
+    credential: &Chosen,
+    mut upstream: Upstream,
+) -> hold::Held {
+    match send::send(client, lease, out, credential, &mut upstream).await {
+        Ok(sent_whole) => hold::await_answer(client, lease, out, upstream, sent_whole).await,
+        Err(interrupt) => hold::Held::End(interrupt.into()),
+    }
+}
