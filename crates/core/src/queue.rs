@@ -11,6 +11,7 @@
 
 mod ahead;
 mod check;
+mod crowd;
 mod fairness;
 mod line;
 mod table;
@@ -65,7 +66,7 @@ pub enum Admission {
     /// It waits: [`Effect::Granted`](crate::Effect::Granted) or [`Effect::Denied`](crate::Effect::Denied) follows,
     /// unless it leaves with [`Pool::leave`](crate::Pool::leave).
     Queued(Ticket),
-    /// As many of its route wait as may.
+    /// As many of its route wait as may, and none of them gives way: see [`Pool::admit`](crate::Pool::admit).
     Full {
         /// When places for those who wait now will have come free at the pace of the last minute: between one second
         /// and the route's `max_wait`.
@@ -78,6 +79,11 @@ pub enum Admission {
 /// Why a waiting request gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
+    /// It has given way to a later one, as its route's queue is full.
+    QueueFull {
+        /// As in [`Admission::Full`].
+        retry_after: Duration,
+    },
     /// No replica is left that could ever take it.
     NoReplica(NoReplica),
     /// It has waited as long as its route lets it.
@@ -96,7 +102,7 @@ pub struct QueueSnapshot {
     pub oldest: Duration,
     /// Places given to requests that had waited, ever.
     pub grants: u64,
-    /// Requests turned away because as many waited as may, ever.
+    /// Requests turned away because as many waited as may, those that gave way included, ever.
     pub refused: u64,
     /// Requests that had waited too long, ever.
     pub timeouts: u64,

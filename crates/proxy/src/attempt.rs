@@ -261,6 +261,9 @@ async fn wait(client: &mut Client, out: &Outgoing<'_, '_>, place: &Place) -> Res
         _ if client.is_stopping() => Poll::Ready(Err(Refusal::GatewayStopped.into())),
         Poll::Ready(Ok(reserved)) => Poll::Ready(Ok(reserved)),
         Poll::Ready(Err(Denial::NoReplica(none))) => Poll::Ready(Err(Refusal::NoReplica(none).into())),
+        Poll::Ready(Err(Denial::QueueFull { retry_after })) => {
+            Poll::Ready(Err(Refusal::QueueFull { retry_after }.into()))
+        }
         Poll::Ready(Err(Denial::QueueTimeout { retry_after })) => {
             Poll::Ready(Err(Refusal::QueueTimeout { retry_after }.into()))
         }

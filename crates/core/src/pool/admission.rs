@@ -13,6 +13,14 @@ use crate::queue::{Admission, Charge, Denial, FlowId, Line, QueueSnapshot, Rank,
 use crate::time::Time;
 use crate::verdict::Verdict;
 
+/// Whether one more can wait.
+enum Room {
+    Free,
+    /// This one gives way to it.
+    InPlaceOf(Ticket),
+    None,
+}
+
 impl Pool {
     /// Gives the request a place, or has it wait for one. Where no slots are known in the pool this is
     /// [`Pool::pick`] and nobody waits. Where they are, the five steps run over the candidates with a free slot (a
@@ -21,6 +29,12 @@ impl Pool {
     /// is the last resort, as ever.
     ///
     /// A retry (`tried` is not empty) that has to wait goes ahead of its class.
+    ///
+    /// Where as many of its route wait as may it is turned away, unless one of them gives way to it and is turned away
+    /// in its place ([`Denial::QueueFull`]): of the lowest class, and there of the key with most waiting requests, the
+    /// newest. For a newcomer of a higher class always; for one of the same class only if that key then still has more
+    /// than the newcomer's. Retries never give way. So no key fills a queue for the others, and nobody is turned away for
+    /// one that is less urgent. It costs a logarithm of those waiting, times the number of classes.
     pub fn admit(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
         if self.slotted == 0 {
             return self.pick(now, request).map_or_else(Admission::No, Admission::Picked);
@@ -50,10 +64,10 @@ impl Pool {
 
     /// What becomes of a request for which no slot is free.
     pub(crate) fn no_place(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> NoPlace {
-        match self.may_wait(request, waiting) {
+        match self.room(request, waiting) {
             Err(why) => NoPlace::NoReplica(why),
-            Ok(false) => NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) },
-            Ok(true) => {
+            Ok(Room::None) => NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) },
+            Ok(Room::Free | Room::InPlaceOf(_)) => {
                 let flow = FlowId { priority: waiting.priority, key: waiting.key };
                 let rival = |line: &Line| self.compete(&line.request(Weight(0)), request);
                 NoPlace::Waits { ahead: self.queue.ahead(flow, request.tried.is_empty(), rival) }
@@ -154,20 +168,32 @@ impl Pool {
         if !self.has_slots() {
             return Admission::No(why);
         }
-        match self.may_wait(request, waiting) {
-            Err(why) => Admission::No(why),
-            Ok(false) => {
+        match self.room(request, waiting) {
+            Err(why) => return Admission::No(why),
+            Ok(Room::None) => {
                 self.queue.tally.refused += 1;
-                Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) }
+                return Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) };
             }
-            Ok(true) => Admission::Queued(self.queue.push(now, request, waiting)),
+            Ok(Room::InPlaceOf(ticket)) => self.give_way(now, ticket),
+            Ok(Room::Free) => {}
         }
+        Admission::Queued(self.queue.push(now, request, waiting))
     }
 
-    /// Whether the queue has room for a request that some replica could ever take.
-    fn may_wait(&self, request: &PickRequest<'_>, waiting: Waiting) -> Result<bool, NoReplica> {
+    /// The queue's room for a request that some replica could ever take.
+    fn room(&self, request: &PickRequest<'_>, waiting: Waiting) -> Result<Room, NoReplica> {
         Branch::alone(self.view(), request).hope()?;
-        Ok(!self.queue.is_full(waiting.route, waiting.limits))
+        if !self.queue.is_full(waiting.route, waiting.limits) {
+            return Ok(Room::Free);
+        }
+        Ok(self.queue.gives_way(&waiting).map_or(Room::None, Room::InPlaceOf))
+    }
+
+    fn give_way(&mut self, now: Time, ticket: Ticket) {
+        let Some(waiter) = self.queue.remove(ticket) else { return };
+        self.queue.tally.refused += 1;
+        let retry_after = self.queue.retry_after(now, waiter.waiting.limits);
+        self.effects.push_back(Effect::Denied { ticket, why: Denial::QueueFull { retry_after } });
     }
 
     /// Whether there is a replica that both could go to.

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 impl Queue {
     /// Panics where the queue's views of who waits disagree.
     pub(crate) fn check(&self) {
-        let by_route: BTreeSet<_> = self.routes.values().flatten().copied().collect();
+        let by_route: BTreeSet<_> = self.routes.values().flat_map(|crowd| crowd.tickets()).copied().collect();
         let waiting: BTreeSet<_> = self.waiters.keys().copied().collect();
         assert_eq!(by_route, waiting, "every waiting request counts for its route");
-        assert!(self.routes.values().all(|tickets| !tickets.is_empty()), "a route that nobody waits for");
+        assert!(self.routes.values().all(|c| !c.tickets().is_empty()), "a route that nobody waits for");
+        self.routes.values().for_each(super::crowd::Crowd::check);
         let by_deadline: BTreeSet<_> = self.deadlines.iter().map(|(_, ticket)| *ticket).collect();
         assert_eq!(by_deadline, waiting, "every waiting request has a deadline");
         let (mut heads, mut in_flows) = (BTreeSet::new(), 0);

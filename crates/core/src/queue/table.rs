@@ -1,6 +1,7 @@
 //! The waiting requests, found by ticket, by line, by route and by deadline. Every operation takes time in the
 //! logarithm of those waiting, times the number of lines where it must look at each; memory is linear in them.
 
+use super::crowd::Crowd;
 use super::fairness::{Flow, Flows};
 use super::line::{LineId, tried};
 use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
@@ -46,7 +47,7 @@ pub(crate) struct Queue {
     pub(super) waiters: BTreeMap<Ticket, Waiter>,
     pub(super) lines: BTreeMap<LineId, Line>,
     pub(super) flows: Flows,
-    pub(super) routes: BTreeMap<(RouteIndex, Reverse<i32>), BTreeSet<Ticket>>,
+    pub(super) routes: BTreeMap<(RouteIndex, Reverse<i32>), Crowd>,
     pub(super) deadlines: BTreeSet<(Time, Ticket)>,
     /// Numbers tickets, turns and lines.
     serial: u64,
@@ -86,8 +87,24 @@ impl Queue {
     /// As many requests of the route wait as may.
     pub(crate) fn is_full(&self, route: RouteIndex, limits: QueueLimits) -> bool {
         let of_route = (route, Reverse(i32::MAX))..=(route, Reverse(i32::MIN));
-        let waiting: usize = self.routes.range(of_route).map(|(_, tickets)| tickets.len()).sum();
+        let waiting: usize = self.routes.range(of_route).map(|(_, crowd)| crowd.tickets().len()).sum();
         waiting >= limits.max_length
+    }
+
+    /// Who gives way to a newcomer of a full route: in the lowest class in which somebody can, the newest request of the
+    /// key with most. In the newcomer's own class only if that key has two more than the newcomer's would have.
+    pub(crate) fn gives_way(&self, newcomer: &Waiting) -> Option<Ticket> {
+        let Waiting { route, priority, key, .. } = *newcomer;
+        if newcomer.limits.max_length == 0 {
+            return None;
+        }
+        let not_above = (route, Reverse(priority))..=(route, Reverse(i32::MIN));
+        let lowest = |((_, class), crowd): (&(_, Reverse<i32>), &Crowd)| {
+            let (size, newest) = crowd.newest_of_most()?;
+            let enough = class.0 < priority || size >= crowd.of(key) + 3;
+            Some(enough.then_some(newest))
+        };
+        self.routes.range(not_above).rev().find_map(lowest)?
     }
 
     pub(crate) fn push(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Ticket {
@@ -117,7 +134,7 @@ impl Queue {
         if let Some(line) = self.lines.get_mut(&line) {
             line.heads.insert(rank);
         }
-        self.routes.entry(waiter.place()).or_default().insert(ticket);
+        self.routes.entry(waiter.place()).or_default().insert(waiting.key, ticket, fresh);
         self.deadlines.insert((waiter.deadline(), ticket));
         self.waiters.insert(ticket, waiter);
         ticket
@@ -137,9 +154,9 @@ impl Queue {
             }
         }
         let place = waiter.place();
-        if let Some(tickets) = self.routes.get_mut(&place) {
-            tickets.remove(&ticket);
-            if tickets.is_empty() {
+        if let Some(crowd) = self.routes.get_mut(&place) {
+            crowd.remove(waiter.waiting.key, ticket, waiter.fresh);
+            if crowd.tickets().is_empty() {
                 self.routes.remove(&place);
             }
         }
@@ -209,13 +226,12 @@ impl Queue {
             let waiter = tickets.and_then(|ticket| self.waiters.get(ticket));
             waiter.map_or(Duration::ZERO, |waiter| now.since(waiter.since))
         };
-        let depth =
-            |((route, class), tickets): (&(RouteIndex, Reverse<i32>), &BTreeSet<Ticket>)| QueueDepth {
-                route: *route,
-                priority: class.0,
-                waiting: tickets.len(),
-                oldest: wait(tickets.first()),
-            };
+        let depth = |((route, class), crowd): (&(RouteIndex, Reverse<i32>), &Crowd)| QueueDepth {
+            route: *route,
+            priority: class.0,
+            waiting: crowd.tickets().len(),
+            oldest: wait(crowd.tickets().first()),
+        };
         QueueSnapshot {
             waiting: self.routes.iter().map(depth).collect(),
             oldest: wait(self.waiters.keys().next()),

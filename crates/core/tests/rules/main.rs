@@ -19,6 +19,7 @@ mod policy_mode;
 mod queue;
 mod queue_bench;
 mod queue_ends;
+mod queue_full;
 mod queue_told;
 mod second_opinion;
 mod tenancy_cases;

@@ -3,6 +3,7 @@
 use crate::shadow::{Asked, Shadow};
 use crate::world::World;
 use sluicegate_core::*;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -79,6 +80,28 @@ impl Shadow {
         self.queue.iter().filter(|waiter| waiter.waiting.route == route).count()
     }
 
+    /// Who must give way to this one if its route is full: nobody of a higher class, no retry, of the lowest class the
+    /// newest of a key that has most.
+    fn gives_way(&self, newcomer: &Waiting) -> Option<Ticket> {
+        let class = |waiter: &Waiter| waiter.waiting.priority;
+        let mut fresh: Vec<&Waiter> = self
+            .queue
+            .iter()
+            .filter(|waiter| waiter.waiting.route == newcomer.route && waiter.tried.is_empty())
+            .collect();
+        let lowest = fresh.iter().map(|waiter| class(waiter)).min()?;
+        fresh.retain(|waiter| class(waiter) == lowest);
+        let size = |key| fresh.iter().filter(|waiter| waiter.waiting.key == key).count();
+        let newest = fresh.iter().max_by_key(|waiter| (size(waiter.waiting.key), waiter.ticket))?;
+        let would_have = size(newcomer.key) + 1;
+        let yields = match lowest.cmp(&newcomer.priority) {
+            Ordering::Less => true,
+            Ordering::Equal => size(newest.waiting.key) >= would_have + 2,
+            Ordering::Greater => false,
+        };
+        (newcomer.limits.max_length > 0 && yields).then_some(newest.ticket)
+    }
+
     fn take(&mut self, ticket: Ticket) -> Waiter {
         let index = self.queue.iter().position(|waiter| waiter.ticket == ticket);
         self.queue.remove(index.expect("it waits"))
@@ -108,6 +131,7 @@ impl World {
         let asked = Asked { request, needs_slot: slotted };
         let (places, hope) = (self.shadow.places(&request), self.shadow.has_hope(&request));
         let full = self.shadow.of_route(waiting.route) >= waiting.limits.max_length;
+        let gives_way = self.shadow.gives_way(&waiting).filter(|_| full);
         let told = self.pool.explain_admission(self.now, &request, waiting).outcome;
         let admission = self.pool.admit(self.now, &request, waiting);
         let waits = self.shadow.queue.len();
@@ -134,7 +158,8 @@ impl World {
             Admission::No(why) => assert!(!hope, "hopeless: {why}"),
             other => {
                 assert!(slotted && places.is_empty() && hope, "waits though {places:?} have places");
-                self.turned_away_or_queued(other, full, request, waiting);
+                self.turned_away_or_queued(other, full && gives_way.is_none(), request, waiting);
+                self.gives_way = gives_way;
             }
         }
     }
@@ -193,12 +218,17 @@ impl World {
             Denial::NoReplica(why) => {
                 assert!(!self.shadow.has_hope(&waiter.asked().request), "not hopeless: {why}");
             }
+            Denial::QueueFull { retry_after } => {
+                assert_eq!(self.gives_way.take(), Some(ticket), "another should have given way");
+                assert!(retry_after >= Duration::from_secs(1), "{retry_after:?}");
+            }
             Denial::QueueTimeout { .. } => assert!(self.now >= waiter.deadline(), "too early"),
         }
     }
 
     /// Nobody is lost, and nobody waits for whom there is a place or can be none.
     pub(crate) fn check_queue(&self) {
+        assert_eq!(self.gives_way, None, "it was not turned away");
         let mut depths: BTreeMap<(RouteIndex, i32), usize> = BTreeMap::new();
         for waiter in &self.shadow.queue {
             let asked = waiter.asked();

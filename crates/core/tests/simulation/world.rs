@@ -15,6 +15,8 @@ pub(crate) struct World {
     leases: Vec<(Lease, Option<Session>, Option<u64>)>,
     canaries: Vec<ReplicaId>,
     last_transition: Option<Transition>,
+    /// Who is to be told that the queue is full.
+    pub(crate) gives_way: Option<Ticket>,
 }
 
 impl World {
@@ -32,6 +34,7 @@ impl World {
             leases: Vec::new(),
             canaries: Vec::new(),
             last_transition: None,
+            gives_way: None,
         };
         for _ in 0..world.random.below(5) {
             world.add(Origin::Startup);
