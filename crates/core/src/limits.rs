@@ -108,13 +108,14 @@ pub struct Spent {
 }
 
 /// A request that its key's limits have let pass. Neither `Copy` nor `Clone`: given back exactly once, through
-/// [`KeyLedger::settle`] or [`KeyLedger::abandon`]. One that is dropped instead stays counted for ever.
+/// [`KeyLedger::settle`], [`KeyLedger::abandon`] or [`KeyLedger::withdraw`]. One that is dropped instead stays counted for ever.
 #[must_use]
 #[derive(Debug)]
 pub struct Reservation {
     tokens: u64,
     cost: Micros,
     minute: sliding::BucketId,
+    request: sliding::BucketId,
     day: period::PeriodId,
     month: period::PeriodId,
 }

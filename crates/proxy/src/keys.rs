@@ -152,6 +152,13 @@ impl KeyHold {
             self.key.lock().settle(clock::now(), clock::calendar(), reservation, spent);
         }
     }
+
+    /// Gives everything back, the request of its minute included.
+    pub(crate) fn withdraw(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            self.key.lock().withdraw(clock::now(), clock::calendar(), reservation);
+        }
+    }
 }
 
 impl Drop for KeyHold {

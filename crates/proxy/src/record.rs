@@ -172,6 +172,17 @@ impl Record {
         counted.err().map_or(refusal, Refusal::Limit)
     }
 
+    /// A request that no replica was found for, because the queue is full or none is there, has used up none of its
+    /// key's limits.
+    pub(crate) fn turned_away(&mut self, refusal: &Refusal) {
+        let admitted =
+            self.attempts > 0 || !matches!(refusal, Refusal::QueueFull { .. } | Refusal::NoReplica(_));
+        if let (Some(hold), Some(key), false) = (&mut self.hold, &self.key, admitted) {
+            hold.withdraw();
+            self.rate_fields = key.rate_fields().into();
+        }
+    }
+
     /// The key's limits have let the request pass.
     pub(crate) fn reserved(&mut self, hold: KeyHold) {
         self.hold = Some(hold);

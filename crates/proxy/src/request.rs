@@ -63,6 +63,7 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
         Ok(Ready::Local(json)) => respond::json(client, &manner, &json, &mut record, write_idle).await,
         Err(NoAnswer::Refused(refusal)) => {
             let refusal = record.count_refused(refusal);
+            record.turned_away(&refusal);
             respond::refuse(client, &manner, &refusal, &mut record, write_idle).await
         }
         Err(NoAnswer::ClientGone { queued }) => {

@@ -227,7 +227,8 @@ sections! {
 
     /// Waiting for a slot, where the pool has `slots`.
     Queue {
-        /// Requests of the route that wait at most, the next one is answered 429; 0: nobody waits.
+        /// Requests of the route that wait at most; 0: nobody waits. The next one is answered 429, or takes the place of
+        /// the newest of a lower class, or of a key that has at least two more waiting: then that one is.
         max_length: u32 = u32::try_from(QueueLimits::default().max_length).unwrap_or(u32::MAX),
         /// Longest wait; then the answer is 503.
         max_wait: Period = Period(QueueLimits::default().max_wait),

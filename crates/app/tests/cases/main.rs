@@ -34,6 +34,7 @@ mod parsing;
 mod pipelines;
 mod poison;
 mod queue_races;
+mod queue_room;
 mod queue_turns;
 mod rate_fields;
 mod reserves;

@@ -50,7 +50,7 @@ impl KeyLedger {
     }
 
     /// Lets one request pass, or none of the limits is touched. The request counts in requests per minute from now on,
-    /// whatever its end.
+    /// whatever its end, unless it is [withdrawn](Self::withdraw).
     ///
     /// # Errors
     /// [`LimitRefusal`] says which limit refuses, and when the same request can pass.
@@ -58,12 +58,12 @@ impl KeyLedger {
         let (now, day, month) = self.advance(now, calendar);
         self.check(now, calendar, &self.rows(ask))?;
         self.concurrent += 1;
-        self.requests.add(now, 1);
+        let request = self.requests.add(now, 1);
         let minute = self.tokens.add(now, ask.tokens);
         let expected = Spent { tokens: ask.tokens, cost: ask.cost };
         self.day.add(expected);
         self.month.add(expected);
-        Ok(Reservation { tokens: ask.tokens, cost: ask.cost, minute, day, month })
+        Ok(Reservation { tokens: ask.tokens, cost: ask.cost, minute, request, day, month })
     }
 
     /// A request that was refused before it was known what it asks for counts in the requests per minute, and in nothing
@@ -83,7 +83,7 @@ impl KeyLedger {
         let (now, ..) = self.advance(now, calendar);
         debug_assert!(self.concurrent > 0, "a reservation was settled twice");
         self.concurrent = self.concurrent.saturating_sub(1);
-        let Reservation { tokens, cost, minute, day, month } = reservation;
+        let Reservation { tokens, cost, minute, day, month, .. } = reservation;
         let unused = Spent {
             tokens: tokens.saturating_sub(actual.tokens),
             cost: Micros(cost.0.saturating_sub(actual.cost.0)),
@@ -103,6 +103,12 @@ impl KeyLedger {
     /// The request ended without using anything.
     pub fn abandon(&mut self, now: Time, calendar: Calendar, reservation: Reservation) {
         self.settle(now, calendar, reservation, Spent::default());
+    }
+
+    /// The request was turned away by somebody else after these limits had let it pass: it has used up none of them.
+    pub fn withdraw(&mut self, now: Time, calendar: Calendar, reservation: Reservation) {
+        self.requests.take_back(reservation.request, 1);
+        self.abandon(now, calendar, reservation);
     }
 
     /// What is left of the limits per minute.

@@ -224,3 +224,20 @@ fn a_clock_that_steps_back_opens_nothing() {
         LimitRefusal::Exhausted { limit: Limit::RequestsPerMinute, retry_after: Duration::from_secs(60) };
     assert_eq!(refused, expected);
 }
+
+#[test]
+fn a_request_that_is_withdrawn_has_used_up_none_of_the_limits() {
+    for (limit, limits) in each_limit(10) {
+        let mut ledger = KeyLedger::new(limits);
+        let before = ledger.reserve(at(0), today(), ask(1)).expect("there is room");
+        ledger.settle(at(0), today(), before, spent(1));
+        for s in 1..100 {
+            let one = ledger.reserve(at(s), today(), ask(1));
+            let one = one.unwrap_or_else(|refusal| panic!("{limit}, {s} s: {refusal}"));
+            ledger.withdraw(at(s), today(), one);
+        }
+        let usage = ledger.usage(at(59), today());
+        assert_eq!((usage.concurrent, usage.day), (0, spent(1)), "{limit}");
+        assert_eq!(ledger.usage(at(99), today()).requests_minute, 0, "{limit}");
+    }
+}

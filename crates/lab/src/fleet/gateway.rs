@@ -173,7 +173,8 @@ impl Decider for Gateway {
                     self.tickets.remove(&job);
                     let outcome = match why {
                         sluicegate_core::Denial::NoReplica(_) => Outcome::NoReplica,
-                        sluicegate_core::Denial::QueueTimeout { .. } => Outcome::RejectedQueue,
+                        sluicegate_core::Denial::QueueFull { .. }
+                        | sluicegate_core::Denial::QueueTimeout { .. } => Outcome::RejectedQueue,
                     };
                     Order::Deny { job, outcome }
                 }
