@@ -46,7 +46,7 @@ impl Shown {
 #[derive(Debug)]
 pub struct AdminListener {
     listener: TcpListener,
-    token: Option<Arc<str>>,
+    plan: AdminPlan,
 }
 
 /// A running admin listener; it ends when this is dropped.
@@ -65,7 +65,7 @@ impl AdminListener {
     pub fn bind(plan: &AdminPlan) -> io::Result<Self> {
         let listener = TcpListener::bind(plan.address)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, token: plan.token.clone() })
+        Ok(Self { listener, plan: plan.clone() })
     }
 
     /// Serves on a thread of its own.
@@ -79,7 +79,7 @@ impl AdminListener {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(self.listener)?
         };
-        let router = routes::router(shown, self.token);
+        let router = routes::router(shown, self.plan.token);
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {
             tokio::select! {

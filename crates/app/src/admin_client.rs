@@ -8,7 +8,7 @@ use hyper::{Method, Request};
 use crate::one_call::{Answer, call};
 
 /// Where the admin side is and how it is entered.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct AdminClient {
     authority: String,
     token: Option<String>,

@@ -50,6 +50,14 @@ impl Bench {
     }
 }
 
+#[test]
+fn debug_output_shows_no_token() {
+    let plan = AdminPlan { address: ([127, 0, 0, 1], 0).into(), token: Some("tok-123".into()) };
+    let listener = AdminListener::bind(&plan).unwrap();
+    let text = format!("{plan:?} {listener:?}");
+    assert!(text.contains("***") && !text.contains("tok-123"), "{text}");
+}
+
 #[tokio::test]
 async fn healthz_is_good_and_readyz_follows_the_gateway() {
     let bench = Bench::start(None);
