@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 
 use crate::clock;
+use crate::credentials::{Chosen, Judged, Trial};
 use crate::gateway::{Gateway, Models};
 use crate::plan::Slots;
 use crate::pool::{Control, Pool, Replica, ServedModel};
@@ -150,7 +151,7 @@ fn least_call(endpoint: Endpoint, model: &str) -> (&'static str, Value) {
     }
 }
 
-async fn scrape_once(pool: &Pool, replica: &Replica) -> Result<(Scrape, Call), CallError> {
+async fn scrape_once<'p>(pool: &'p Pool, replica: &Replica) -> Result<(Scrape, Call<'p>), CallError> {
     let mut call = Call::open(pool, replica).await?;
     let (status, body) = call.send(Method::GET, "/health", String::new()).await?;
     if !status.is_success() {
@@ -198,7 +199,7 @@ async fn ask_models(
     gateway: &Gateway,
     pool: &Arc<Pool>,
     replica: &Replica,
-    call: &mut Call,
+    call: &mut Call<'_>,
 ) -> Result<(), CallError> {
     let models = call.models().await?;
     let learned = match &models {
@@ -251,16 +252,17 @@ trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// One connection for the few calls of a scrape.
-struct Call {
+struct Call<'p> {
     sender: SendRequest<Full<Bytes>>,
+    pool: &'p Pool,
     authority: Arc<str>,
     prefix: Arc<str>,
-    credential: Option<Arc<str>>,
+    chosen: Chosen,
 }
 
-impl Call {
+impl<'p> Call<'p> {
     /// Resolves and connects. The address that answered is what the data plane uses from then on.
-    async fn open(pool: &Pool, replica: &Replica) -> Result<Self, CallError> {
+    async fn open(pool: &'p Pool, replica: &Replica) -> Result<Self, CallError> {
         let url = &replica.url;
         let mut stream = Err(CallError::Connect(io::ErrorKind::NotFound.into()));
         for address in addresses(replica).await? {
@@ -284,15 +286,35 @@ impl Call {
             .await
             .map_err(|e| CallError::Http("".into(), e.to_string()))?;
         tokio::spawn(connection);
-        let credential = pool.credentials().choose(clock::now()).credential.map(|c| c.0);
-        Ok(Self { sender, authority: url.authority.clone(), prefix: url.prefix.clone(), credential })
+        let chosen = pool.credentials().choose(clock::now());
+        Ok(Self { sender, pool, authority: url.authority.clone(), prefix: url.prefix.clone(), chosen })
     }
 
+    /// With another credential where the replica refuses the first.
     async fn send(
         &mut self,
         method: Method,
         path: &str,
         body: String,
+    ) -> Result<(StatusCode, Bytes), CallError> {
+        let body = Bytes::from(body);
+        let mut trial = Trial::of_probe(self.pool.credentials());
+        loop {
+            let answer = self.send_once(method.clone(), path, body.clone()).await?;
+            let status = answer.0.as_u16();
+            match trial.judge(&self.chosen, Some(status), answer, clock::now()) {
+                Judged::Answered(answer) => return Ok(answer),
+                Judged::Again(other) => self.chosen = other,
+                Judged::Refused => return Ok((StatusCode::UNAUTHORIZED, Bytes::new())),
+            }
+        }
+    }
+
+    async fn send_once(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
     ) -> Result<(StatusCode, Bytes), CallError> {
         let failed = |what: String| CallError::Http(path.into(), what);
         self.sender.ready().await.map_err(|e| failed(e.to_string()))?;
@@ -301,13 +323,18 @@ impl Call {
             .uri(format!("{}{path}", self.prefix))
             .header(header::HOST, &*self.authority)
             .header(header::USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")));
-        if let Some(credential) = &self.credential {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {credential}"));
+        if let Some(credential) = &self.chosen.credential {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.0));
         }
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|e| failed(e.to_string()))?;
+        let mut request = request.body(Full::new(body)).map_err(|e| failed(e.to_string()))?;
+        for (name, value) in &self.pool.plan().headers {
+            let name = HeaderName::try_from(&**name).map_err(|e| failed(e.to_string()))?;
+            let value = HeaderValue::try_from(&*value.0).map_err(|e| failed(e.to_string()))?;
+            request.headers_mut().insert(name, value);
+        }
         let answer = self.sender.send_request(request).await.map_err(|e| failed(e.to_string()))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_MAX)

@@ -19,6 +19,7 @@ pub use script::{OnHead, Step, send};
 
 type Handler = dyn Fn(&Received) -> Vec<Step> + Send + Sync;
 type HeadHandler = dyn Fn(&Head) -> OnHead + Send + Sync;
+type ProbeHandler = dyn Fn(&Head) -> Option<Vec<Step>> + Send + Sync;
 
 /// A complete request as it arrived. Probes (`/health`, `/metrics`, `/v1/models`) are counted, and of each path the
 /// latest head is kept.
@@ -102,6 +103,8 @@ struct Shared {
 struct Scripts {
     request: Arc<Handler>,
     head: Arc<HeadHandler>,
+    /// Comes before the next three.
+    probe: Arc<ProbeHandler>,
     health: Vec<Step>,
     metrics: Vec<Step>,
     models: Vec<Step>,
@@ -131,6 +134,7 @@ impl Upstream {
         let scripts = Scripts {
             request: Arc::new(crate::answers::polite),
             head: Arc::new(|_| OnHead::ReadBody),
+            probe: Arc::new(|_| None),
             health: probes::healthy(),
             metrics: probes::metrics(model, Load::default()),
             models: probes::models(model),
@@ -201,6 +205,11 @@ impl Upstream {
     /// Sets what happens when a request's head is there.
     pub fn on_head(&self, decide: impl Fn(&Head) -> OnHead + Send + Sync + 'static) {
         self.scripts().head = Arc::new(decide);
+    }
+
+    /// Answers probes by their heads; None: as they are answered otherwise.
+    pub fn on_probe(&self, decide: impl Fn(&Head) -> Option<Vec<Step>> + Send + Sync + 'static) {
+        self.scripts().probe = Arc::new(decide);
     }
 
     /// Answers `/health` with `steps`.

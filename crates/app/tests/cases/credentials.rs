@@ -218,3 +218,33 @@ async fn a_403_is_not_judged_by_a_failure_of_the_replica() {
     assert_eq!(sorted(used(&up)), ["c1", "c2"]);
     bench.assert_idle(3).await;
 }
+
+/// The first credential is refused by whatever path is scraped.
+#[tokio::test]
+async fn scrapes_bring_what_requests_bring_and_a_credential_refused_there_rests() {
+    let up = Upstream::start("m1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let config =
+        with_credentials(Config::new(&[&up]).set("listen", "threads", 1), folder.path(), &["c1", "c2"]);
+    let fields = "[pools.headers]\n\"X-Org\" = \"org-7\"\n[pools.health]";
+    up.on_probe(|head| {
+        let refused = head.get("authorization") == Some("Bearer c1");
+        refused.then(|| vec![send(error_answer(401, "no such key"))])
+    });
+    let bench = Bench::start(&config.text().replace("[pools.health]", fields));
+    bench.wait_live(1).await;
+    let probes = &up.counts().health_probes;
+    probes.reached(probes.get() + 20).await;
+    for _ in 0..4 {
+        assert_eq!(bench.ask(&post(CHAT, &chat("m1", ""))).await.status(), 200);
+    }
+    assert_eq!(used(&up), ["c2"; 4], "the other one rests");
+    let heads = up.probes();
+    assert_eq!(heads.len(), 3);
+    for head in heads {
+        let brought = (head.get("authorization"), head.get("x-org"));
+        assert_eq!(brought, (Some("Bearer c2"), Some("org-7")), "{head:?}");
+    }
+    assert_nobody_blamed(&bench, &[&up]);
+    bench.assert_idle(4).await;
+}

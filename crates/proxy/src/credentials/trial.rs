@@ -23,6 +23,8 @@ pub(crate) struct Trial<'a, A> {
     /// The last 429.
     full: Option<A>,
     replays_left: u32,
+    /// A good answer proves the credential.
+    proves: bool,
 }
 
 /// What becomes of the request.
@@ -37,7 +39,13 @@ pub(crate) enum Judged<A> {
 
 impl<'a, A> Trial<'a, A> {
     pub(crate) fn new(credentials: &'a Credentials) -> Self {
-        Self { credentials, tried: SmallVec::new(), forbidden: None, full: None, replays_left: u32::MAX }
+        let (tried, replays_left) = (SmallVec::new(), u32::MAX);
+        Self { credentials, tried, forbidden: None, full: None, replays_left, proves: true }
+    }
+
+    /// Of a path that engines answer well to anybody: vLLM asks for its key under `/v1` alone.
+    pub(crate) fn of_probe(credentials: &'a Credentials) -> Self {
+        Self { proves: false, ..Self::new(credentials) }
     }
 
     /// Judges the `answer` to what was sent with `chosen`. `status` is None where it has none: the connection broke, or
@@ -79,7 +87,7 @@ impl<'a, A> Trial<'a, A> {
         {
             self.credentials.refused(forbidden, 403, now);
         }
-        if status.is_some_and(|status| status < 400) {
+        if self.proves && status.is_some_and(|status| status < 400) {
             self.credentials.accepted(index);
         }
     }

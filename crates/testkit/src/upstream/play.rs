@@ -63,7 +63,7 @@ fn probe(head: &Head, shared: &Shared) -> Option<Vec<Step>> {
     };
     lock(&shared.probes).insert(head.target().to_owned(), head.clone());
     count.add();
-    Some(steps.clone())
+    Some((scripts.probe)(head).unwrap_or_else(|| steps.clone()))
 }
 
 /// True where the connection can take another request.
