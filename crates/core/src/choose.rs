@@ -32,6 +32,8 @@ pub(crate) struct Choice {
     pub(crate) reason: Reason,
     pub(crate) spilled: bool,
     pub(crate) holds: Holds,
+    /// Blocks of the prompt that the replica knows, where the choice looked.
+    pub(crate) depth: Option<u32>,
     /// Only a choice by load or in turn takes a turn: followed pins would otherwise decide where everybody else goes.
     pub(crate) takes_turn: bool,
     /// The random word was used.
@@ -72,8 +74,9 @@ pub(crate) fn choose(
     let bound = field.iter().any(|branch| branch.request.only.is_some());
     match first.request.mode {
         Mode::RoundRobin if !bound => modes::round_robin(field, scope),
+        Mode::Predictive if !bound => modes::by_cost(field, now, scope),
         Mode::Policy(scoring) if !bound => modes::by_policies(field, scope, scoring, scratch),
-        Mode::Adaptive | Mode::Weighted(_) | Mode::RoundRobin | Mode::Policy(_) => {
+        Mode::Adaptive | Mode::Weighted(_) | Mode::RoundRobin | Mode::Predictive | Mode::Policy(_) => {
             five_steps(field, first, now, scope, bound)
         }
     }
@@ -137,6 +140,7 @@ impl Choice {
             reason,
             spilled: false,
             holds: Holds::default(),
+            depth: None,
             takes_turn: false,
             rolled: false,
             pins: PinChanges::default(),

@@ -61,6 +61,14 @@ pub struct Transition {
     pub streak: u32,
 }
 
+impl Transition {
+    /// The process is, or may be, another one from here on.
+    pub(crate) fn lost_cache(&self) -> bool {
+        use TransitionReason::{Refused, Restarted, ScrapesFailed};
+        matches!(self.reason, Refused | Restarted | ScrapesFailed)
+    }
+}
+
 /// Why a replica's health changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionReason {

@@ -8,6 +8,7 @@ use crate::ids::{ReplicaId, TargetIndex};
 use crate::modes::{self, Mode};
 use crate::pick::{NoReplica, Reason};
 use crate::policies::Policy;
+use crate::predict::{Prediction, Terms};
 use crate::snapshot::requests;
 use crate::time::Time;
 use std::time::Duration;
@@ -79,6 +80,28 @@ pub struct Candidate {
     pub excluded: Option<&'static str>,
     /// Mode `policy`: what each policy adds to its total. Empty where it was left out.
     pub parts: Vec<(Policy, f64)>,
+    /// Mode `predictive`: what its cost is made of. `None` where it was left out.
+    pub predicted: Option<Predicted>,
+}
+
+/// What a request is predicted to cost at one replica: [`Predicted::cost`] is `wait + prefill * (1 + delays) + 0.05 *
+/// slowed`. Times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    /// Blocks of the prompt that the replica is taken to have in its cache.
+    pub known_blocks: u32,
+    /// Until the engine begins with the request.
+    pub wait: f64,
+    /// Its own prefill, without what is forgiven.
+    pub prefill: f64,
+    /// Prefill that does not count, for a shared beginning to spread.
+    pub forgiven: f64,
+    /// What a second of its prefill delays those who come after.
+    pub delays: f64,
+    /// By which decoding is slowed, its own and that of others.
+    pub slowed: f64,
+    /// The lowest one is chosen; those within 20 ms of it are the same.
+    pub cost: f64,
 }
 
 /// The target that the request keeps to.
@@ -106,6 +129,7 @@ pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: 
         };
     }
     score(&asked, scope, &mut candidates);
+    predict(field, now, &mut candidates);
     let choice = choose(&asked, now, scope, &mut Vec::new());
     let steps = words::steps(&asked, scope, &survey, &candidates, choice.as_ref());
     let chosen = |c: Choice| Chosen {
@@ -157,12 +181,33 @@ fn of_branch((lane, branch): (usize, &Branch<'_>)) -> Vec<Candidate> {
         inflight: view.board[index].inflight,
         excluded: None,
         parts: Vec::new(),
+        predicted: None,
     };
     let all = |target: &TargetIndex| {
         let target = *target;
         (0..view.board.len()).map(move |index| (target, index))
     };
     branch.targets.iter().flat_map(all).map(|(target, index)| one(target, index)).collect()
+}
+
+/// What each candidate would cost.
+fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
+    for (lane, branch) in field.iter().enumerate() {
+        let (Mode::Predictive, Some(predictor)) = (branch.request.mode, branch.view.predictor) else {
+            continue;
+        };
+        let query = predictor.query(now, &branch.request.prompt, branch.in_service());
+        for candidate in candidates.iter_mut().filter(|c| c.lane == lane && c.excluded.is_none()) {
+            candidate.predicted = Some(query.predict(candidate.replica.index()).into());
+        }
+    }
+}
+
+impl From<Prediction> for Predicted {
+    fn from(Prediction { depth, forgiven, terms }: Prediction) -> Self {
+        let Terms { wait, prefill, delays, slowed } = terms;
+        Self { known_blocks: depth, wait, prefill, forgiven, delays, slowed, cost: terms.cost() }
+    }
 }
 
 /// What each policy adds to each candidate. Of targets that the request does not keep to there is nothing to add up.

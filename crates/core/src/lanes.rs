@@ -120,7 +120,7 @@ fn reserve(
         first.pool.roll();
     }
     let lane = lanes.get_mut(choice.branch)?;
-    Some(lane.pool.reserve(now, lane.request.weight, choice, waiting))
+    Some(lane.pool.reserve(now, &lane.request, choice, waiting))
 }
 
 /// Has the request wait in every lane where that can help. `why`: nobody can take it now.

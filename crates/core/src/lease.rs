@@ -3,6 +3,7 @@
 use crate::ids::{ReplicaId, Weight};
 use crate::load::ScrapeCount;
 use crate::pins::PinKey;
+use crate::predict::Sent;
 use crate::queue::Charge;
 use crate::time::Time;
 
@@ -18,6 +19,8 @@ pub struct Lease {
     /// The replica's spell of service at the pick.
     pub(crate) era: u32,
     pub(crate) holds: Holds,
+    /// Its entry in the replica's ledger of prefill, where there is one.
+    pub(crate) sent: Option<Sent>,
     /// What its key was charged, where slots are known, until the truth is.
     pub(crate) charge: Option<Charge>,
 }

@@ -23,7 +23,6 @@ mod pins;
 mod poison;
 mod policies;
 mod pool;
-#[allow(dead_code, reason = "built ahead of the modes that choose by it")]
 mod predict;
 mod prng;
 mod queue;
@@ -38,7 +37,7 @@ mod verdict;
 mod window;
 
 pub use effect::{Effect, Transition, TransitionReason};
-pub use explain::{Candidate, Chosen, Explanation, NoPlace};
+pub use explain::{Candidate, Chosen, Explanation, NoPlace, Predicted};
 pub use health::Health;
 pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, TargetIndex, Weight};
 pub use lanes::{Awaited, Entry, Lane, Placed, Turns};

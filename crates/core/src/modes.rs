@@ -1,6 +1,7 @@
 //! How a route's requests find their replica. The mode follows from the configuration, never from live health.
 
 mod policy;
+mod predictive;
 mod round_robin;
 mod weighted;
 
@@ -9,6 +10,7 @@ use crate::health::Health;
 use crate::pick::Reason;
 use crate::policies::{Decision, Policies};
 pub(crate) use policy::{by_policies, parts};
+pub(crate) use predictive::by_cost;
 pub(crate) use round_robin::round_robin;
 pub(crate) use weighted::Credits;
 pub use weighted::Shares;
@@ -23,6 +25,8 @@ pub enum Mode<'a> {
     Weighted(&'a Shares),
     /// One LIVE replica after the other.
     RoundRobin,
+    /// The lowest predicted cost. Needs [`PoolSettings::predict`](crate::PoolSettings::predict).
+    Predictive,
     /// The largest total of weighted scores.
     Policy(Scoring<'a>),
 }
@@ -43,6 +47,7 @@ impl Mode<'_> {
             Self::Adaptive => Reason::Load,
             Self::Weighted(_) => Reason::Weighted,
             Self::RoundRobin => Reason::RoundRobin,
+            Self::Predictive => Reason::Predicted,
             Self::Policy(_) => Reason::Policy,
         }
     }

@@ -19,6 +19,8 @@ pub struct PickRequest<'a> {
     pub tried: &'a [ReplicaId],
     /// The only replica that can serve it, whatever its load: what it needs is nowhere else. `None`: any.
     pub only: Option<ReplicaId>,
+    /// What there is to read, as far as it can be foreseen.
+    pub prompt: Prompt<'a>,
     /// How one of the candidates is chosen.
     pub mode: Mode<'a>,
     /// It has somewhere else to go: where nothing is LIVE or PROBING no EJECTED replica is taken, and none is waited
@@ -36,6 +38,8 @@ pub struct Prompt<'a> {
     pub blocks: &'a [u64],
     /// Estimated tokens in one of these pieces.
     pub block_tokens: u32,
+    /// The answer is no stream: its first byte comes with its last, and says nothing of when the prompt was read.
+    pub whole_answer: bool,
 }
 
 impl PickRequest<'_> {
@@ -60,6 +64,8 @@ pub enum Reason {
     Policy,
     /// The one whose turn it was.
     RoundRobin,
+    /// The one with the lowest predicted cost.
+    Predicted,
     /// The least loaded one, and the pin moves there.
     Rebind,
     /// Nothing is LIVE or PROBING: a random EJECTED one.
@@ -79,6 +85,7 @@ impl Reason {
             Self::Weighted => "weighted",
             Self::Policy => "policy",
             Self::RoundRobin => "round_robin",
+            Self::Predicted => "predicted",
             Self::Rebind => "rebind",
             Self::LastResort => "last_resort",
             Self::Pinned => "pinned",

@@ -3,19 +3,19 @@
 mod admission;
 mod check;
 mod reports;
+mod reserve;
 
 use crate::board::Row;
-use crate::choose::{Branch, Choice, PinChanges, Scope, View, choose_in};
+use crate::choose::{Branch, Scope, View, choose_in};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
 use crate::health::Step;
-use crate::ids::{ModelId, ReplicaId, Serves, Weight};
-use crate::lease::{Hold, Lease, OnAnswer};
-use crate::load::REQUEST;
+use crate::ids::{ModelId, ReplicaId, Serves};
 use crate::pick::{NoReplica, PickRequest, Picked};
 use crate::pins::{Lifetimes, PinKind, PinTable};
+use crate::predict::Predictor;
 use crate::prng::SplitMix64;
-use crate::queue::{Queue, Stir, Waiting};
+use crate::queue::{Queue, Stir};
 use crate::replica::{Replica, ReplicaSpec};
 use crate::settings::{AffinityMode, PoolSettings};
 use crate::snapshot::{self, PoolSnapshot};
@@ -33,6 +33,7 @@ pub struct Pool {
     replicas: Vec<Replica>,
     board: Vec<Row>,
     pins: PinTable,
+    predictor: Option<Predictor>,
     prng: SplitMix64,
     effects: VecDeque<Effect>,
     /// The replica that the last choice by load went to.
@@ -64,6 +65,7 @@ impl Pool {
         let mut prng = SplitMix64::new(seed);
         let pins = PinTable::new(max_pins, lifetimes, prng.next());
         Self {
+            predictor: settings.predict.then(Predictor::new),
             settings,
             replicas: Vec::new(),
             board: Vec::new(),
@@ -88,6 +90,7 @@ impl Pool {
         self.slotted += usize::from(replica.load.slots().is_some());
         self.replicas.push(replica);
         self.pins.add_replica();
+        self.predictor.iter_mut().for_each(Predictor::add_replica);
         self.stir = Stir::All;
         self.start_scrape(now, id);
         self.settle(now);
@@ -166,20 +169,6 @@ impl Pool {
         explain::explain(&field, now.max(self.now), None, Scope::Anywhere)
     }
 
-    /// The first answer byte is on its way to the client: pins are made, renewed or moved. Only a LIVE replica takes
-    /// pins.
-    pub fn answered(&mut self, now: Time, lease: &Lease) {
-        let now = self.advance(now);
-        let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
-        replica.health.answer_begun(now);
-        if replica.health.takes_pins() {
-            for hold in [lease.holds.session, lease.holds.prefix].into_iter().flatten() {
-                self.hold(now, hold, lease.replica);
-            }
-        }
-        self.check();
-    }
-
     /// Asks for the effects that time alone brings: due scrapes, returns to service, forgiven streaks. Removes a
     /// bounded number of idle pins.
     pub fn tick(&mut self, now: Time) {
@@ -232,7 +221,7 @@ impl Pool {
     ) -> Result<Picked, NoReplica> {
         let now = self.advance(now);
         let choice = choose_in(self.view(), now, request, scope)?;
-        let picked = self.settle_on(now, request.weight, &choice, None);
+        let picked = self.settle_on(now, request, &choice, None);
         self.check();
         Ok(picked)
     }
@@ -248,71 +237,9 @@ impl Pool {
             replicas: &self.replicas,
             board: &self.board,
             pins: &self.pins,
+            predictor: self.predictor.as_ref(),
             turn: self.turn,
             roll: self.prng.peek(),
-        }
-    }
-
-    /// All that a choice within this pool alone does.
-    fn settle_on(&mut self, now: Time, weight: Weight, choice: &Choice, waiting: Option<Waiting>) -> Picked {
-        self.change_pins(choice.branch, &choice.pins);
-        if choice.rolled {
-            self.roll();
-        }
-        self.reserve(now, weight, choice, waiting)
-    }
-
-    /// Does to the pins what a choice says of this pool, which is the choice's `branch`.
-    pub(crate) fn change_pins(&mut self, branch: usize, changes: &PinChanges) {
-        let own = |(at, _): &(usize, _)| *at == branch;
-        changes.removed().filter(own).for_each(|(_, key)| self.pins.remove(key));
-        changes.spill.into_iter().filter(own).for_each(|(_, key)| self.pins.spill(key));
-    }
-
-    /// The random word has been used.
-    pub(crate) fn roll(&mut self) {
-        self.prng.next();
-    }
-
-    /// Takes the place that was chosen, and charges it where slots are known.
-    #[inline]
-    pub(crate) fn reserve(
-        &mut self,
-        now: Time,
-        weight: Weight,
-        choice: &Choice,
-        waiting: Option<Waiting>,
-    ) -> Picked {
-        if choice.takes_turn {
-            self.turn = choice.replica.index();
-        }
-        let weight = Weight(weight.0.max(REQUEST));
-        let replica = &mut self.replicas[choice.replica.index()];
-        replica.picks += 1;
-        replica.traffic.add(now);
-        let sent_after = replica.load.reserve(weight);
-        self.leases.count += 1;
-        self.leases.weight += weight.0;
-        let lease = Lease {
-            replica: choice.replica,
-            weight,
-            sent_at: now,
-            sent_after,
-            era: replica.health.era(),
-            holds: choice.holds,
-            charge: waiting.filter(|_| self.has_slots()).map(|waiting| self.charge(now, waiting)),
-        };
-        self.update_row(choice.replica);
-        Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }
-    }
-
-    fn hold(&mut self, now: Time, hold: Hold, replica: ReplicaId) {
-        let exists = self.pins.is_living(now, hold.key);
-        match hold.on_answer {
-            OnAnswer::Move => self.pins.bind(now, hold.key, replica),
-            OnAnswer::Make | OnAnswer::Renew if !exists => self.pins.bind(now, hold.key, replica),
-            OnAnswer::Renew => self.pins.renew(now, hold.key, replica),
-            OnAnswer::Make => {}
         }
     }
 
@@ -344,6 +271,9 @@ impl Pool {
             if !takes_pins {
                 self.pins.kill_all(id);
             }
+            if transition.lost_cache() {
+                self.predictor.iter_mut().for_each(|predictor| predictor.forget(id.index()));
+            }
             self.effects.push_back(Effect::Transition(transition));
         }
         if step.abort {
@@ -359,6 +289,7 @@ impl Pool {
         let replica = &mut self.replicas[id.index()];
         if replica.wants_scrapes() && replica.schedule.start(now) {
             replica.load.scrape_started();
+            self.predictor.iter_mut().for_each(|predictor| predictor.scrape_started(id.index()));
             self.effects.push_back(Effect::Scrape(id));
         }
         self.refresh(id);

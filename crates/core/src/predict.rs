@@ -15,14 +15,15 @@ mod work;
 use crate::load::EngineLoad;
 use crate::pick::Prompt;
 use crate::time::Time;
-use cost::{Decoding, Terms, Traffic, forgiven};
+pub(crate) use cost::Terms;
+use cost::{Decoding, Traffic, forgiven};
 use fit::Fit;
 pub(crate) use ledger::Entry;
 use ledger::Ledger;
 use mirror::{Match, Mirror};
 use rates::Rates;
 use speed::Speed;
-#[allow(unused_imports, reason = "built ahead of the modes that choose by it")]
+use std::time::Duration;
 pub(crate) use ties::{Standing, Ties};
 use work::Work;
 
@@ -34,6 +35,9 @@ const SHARED_FROM: u32 = 2;
 const BLOCK_TOKENS: f64 = 256.0;
 /// A change of an engine's capacity below this share is none.
 const CAPACITY_GRAIN: f64 = 0.1;
+
+/// Seconds of prefill that are believed at most.
+const LONGEST: f64 = 1e6;
 
 /// What is known of the replicas of one pool.
 #[derive(Debug)]
@@ -96,19 +100,25 @@ impl Predictor {
         Query { predictor: self, now, tokens, block_tokens, found, traffic, forgiven }
     }
 
-    /// The request goes to `replica`. `depth`: blocks of it that the replica knows, from the query.
+    /// The request goes to `replica`. `depth`: blocks of it that the replica knows, where somebody has looked.
     pub(crate) fn sent(
         &mut self,
         now: Time,
         replica: usize,
         prompt: &Prompt<'_>,
-        depth: u32,
+        depth: Option<u32>,
     ) -> Option<Sent> {
         self.close_step(now, replica);
+        let depth = depth.unwrap_or_else(|| self.mirror.depth(&self.mirror.find(prompt.blocks), replica));
         let known = self.replicas.get_mut(replica)?;
         let work = Work::of(prompt.tokens, depth.saturating_mul(prompt.block_tokens));
-        let entry = known.ledger.sent(now, prompt.tokens, work);
-        let prefill = self.fit.seconds(work) * known.speed.slowness();
+        let slowness = known.speed.slowness();
+        let prefill = self.fit.seconds(work) * slowness;
+        let silent_until = prompt.whole_answer.then(|| {
+            let wait = known.ledger.wait(now, &self.fit, slowness, self.rates.mean_prefill());
+            now + Duration::from_secs_f64((wait + prefill).min(LONGEST))
+        });
+        let entry = known.ledger.sent(now, prompt.tokens, work, silent_until);
         self.rates.sent(now, replica, prompt.tokens, prefill);
         if !prompt.blocks.is_empty() {
             self.block_tokens += (f64::from(prompt.block_tokens.max(1)) - self.block_tokens) * 0.01;
@@ -125,12 +135,21 @@ impl Predictor {
         }
     }
 
-    /// It has ended, however it did. `output`: tokens of its answer, where known.
-    pub(crate) fn ended(&mut self, now: Time, replica: usize, sent: Sent, output: Option<u32>) {
+    /// It has ended, however it did.
+    pub(crate) fn ended(&mut self, now: Time, replica: usize, sent: Sent) {
         if let Some(known) = self.replicas.get_mut(replica) {
             known.ledger.ended(now, sent.entry, sent.prompt);
         }
-        output.into_iter().for_each(|tokens| self.rates.ended(tokens));
+    }
+
+    /// An answer has had this many tokens.
+    pub(crate) fn generated(&mut self, tokens: u32) {
+        self.rates.generated(tokens);
+    }
+
+    /// Requests that were sent to the replica and have not ended.
+    pub(crate) fn open(&self, replica: usize) -> usize {
+        self.replicas.get(replica).map_or(0, |known| known.ledger.open())
     }
 
     pub(crate) fn scrape_started(&mut self, replica: usize) {
@@ -177,9 +196,8 @@ impl Predictor {
     /// A step of the engine whose first bytes are all there is a measurement.
     fn close_step(&mut self, now: Time, replica: usize) {
         let Some(known) = self.replicas.get_mut(replica) else { return };
-        let Some(mut sample) = known.ledger.sample(now) else { return };
+        let Some(sample) = known.ledger.sample(now) else { return };
         known.speed.learn(sample.seconds, self.fit.seconds(sample.work));
-        sample.seconds /= known.speed.slowness();
         self.fit.learn(sample);
     }
 }
@@ -204,13 +222,6 @@ pub(crate) struct Prediction {
     /// Seconds of prefill that are forgiven by the spread guard.
     pub(crate) forgiven: f64,
     pub(crate) terms: Terms,
-}
-
-impl Prediction {
-    /// Seconds until the first byte.
-    pub(crate) fn ttft(&self) -> f64 {
-        self.terms.wait + self.terms.prefill + self.forgiven
-    }
 }
 
 impl Query<'_> {

@@ -125,6 +125,8 @@ pub struct PoolSettings {
     pub waiting_counts: WaitingCounts,
     /// Source of the running estimate.
     pub load_source: LoadSource,
+    /// Learn what it takes to predict costs: some route of the pool chooses by them.
+    pub predict: bool,
 }
 
 /// When a failed attempt may be followed by another.

@@ -5,6 +5,7 @@ use crate::health::Health;
 use crate::ids::{ReplicaId, TargetIndex};
 use crate::pick::{NoReplica, PickRequest};
 use crate::pins::PinTable;
+use crate::predict::Predictor;
 use crate::replica::Replica;
 use crate::settings::PoolSettings;
 
@@ -16,6 +17,8 @@ pub(crate) struct View<'a> {
     /// What a choice reads of each of them.
     pub(crate) board: &'a [Row],
     pub(crate) pins: &'a PinTable,
+    /// Where the pool's settings ask for one.
+    pub(crate) predictor: Option<&'a Predictor>,
     /// The replica that the pool's last choice by load went to: ties go to those after it.
     pub(crate) turn: usize,
     /// A random word, in case one is needed.
@@ -98,6 +101,12 @@ impl<'a> Branch<'a> {
 
     pub(crate) fn probing_has_room(&self, row: &Row) -> bool {
         row.inflight < self.view.settings.health.probing_max_inflight
+    }
+
+    /// Replicas of the pool that share its traffic.
+    pub(crate) fn in_service(&self) -> usize {
+        let in_service = |row: &&Row| matches!(row.health, Health::Live | Health::Probing);
+        self.view.board.iter().filter(in_service).count()
     }
 
     /// How long it is until this replica's turn: the one after the last one chosen comes first, that one last.

@@ -3,6 +3,7 @@
 use super::{Branch, Scope};
 use crate::board::Row;
 use crate::health::Health;
+use crate::modes::Mode;
 
 /// What one look over all branches found.
 #[derive(Debug, Default)]
@@ -117,6 +118,7 @@ pub(crate) fn exclusion(branch: &Branch<'_>, index: usize, survey: &Survey) -> O
         return Some(Exclusion::Tried);
     }
     let steps = branch.request.mode.takes_five_steps();
+    let queues_count = !matches!(branch.request.mode, Mode::Predictive);
     match row.health {
         Health::Starting => Some(Exclusion::Starting),
         Health::Draining => Some(Exclusion::Draining),
@@ -127,7 +129,7 @@ pub(crate) fn exclusion(branch: &Branch<'_>, index: usize, survey: &Survey) -> O
         Health::Live if steps && survey.no_wait.is_some() && row.waiting > 0 => Some(Exclusion::Waiting),
         Health::Probing if !branch.probing_has_room(row) => Some(Exclusion::ProbingAtLimit),
         Health::Probing if steps && survey.no_wait.is_some() => Some(Exclusion::Waiting),
-        Health::Probing if !steps && survey.live > 0 => Some(Exclusion::Probing),
+        Health::Probing if !steps && queues_count && survey.live > 0 => Some(Exclusion::Probing),
         Health::Live | Health::Probing => None,
     }
 }

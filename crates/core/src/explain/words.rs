@@ -45,6 +45,8 @@ pub(super) fn steps(
             let at = name(least.branch, ReplicaId::from_index(least.index));
             steps.push(format!("least loaded: {at} with {:.3} running", requests(least.running)));
         }
+    } else if matches!(mode, Mode::Predictive) {
+        steps.push(format!("candidates: {open}, whatever their load"));
     } else {
         steps.push(format!("candidates: {open}, LIVE ones or, without any, PROBING ones"));
     }
@@ -60,6 +62,7 @@ fn last_step(choice: &Choice, name: &str) -> String {
         Reason::LastResort => format!("fallback: a random EJECTED replica, {name}"),
         Reason::Policy => format!("policies: the largest total, goes to {name}"),
         Reason::RoundRobin => format!("turn: goes to {name}"),
+        Reason::Predicted => format!("cost: the lowest, goes to {name}"),
         _ => format!("pin: {}, goes to {name}", pin_words(choice)),
     }
 }

@@ -49,7 +49,7 @@ impl Turns {
                 let target = choice.target.filter(|_| !free)?;
                 Some(Due { target, not: "another target has the largest total" })
             }
-            Mode::Adaptive | Mode::RoundRobin | Mode::Policy(_) => None,
+            Mode::Adaptive | Mode::Predictive | Mode::RoundRobin | Mode::Policy(_) => None,
         }
     }
 }

@@ -76,7 +76,7 @@ impl Turns {
         let entry = match Mode::of(lanes) {
             Mode::Weighted(shares) if !bound => self.by_share(now, lanes, shares, aim, scope, waiting),
             Mode::Policy(_) if !bound && scope == Scope::WithSlot => self.by_total(now, lanes, waiting),
-            Mode::Adaptive | Mode::RoundRobin | Mode::Weighted(_) | Mode::Policy(_) => {
+            Mode::Adaptive | Mode::Predictive | Mode::RoundRobin | Mode::Weighted(_) | Mode::Policy(_) => {
                 self.anywhere(now, lanes, scope, waiting)
             }
         };

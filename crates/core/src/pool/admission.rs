@@ -41,7 +41,7 @@ impl Pool {
         }
         let now = self.advance(now);
         let admission = match choose_in(self.view(), now, request, Scope::WithSlot) {
-            Ok(choice) => Admission::Picked(self.settle_on(now, request.weight, &choice, Some(waiting))),
+            Ok(choice) => Admission::Picked(self.settle_on(now, request, &choice, Some(waiting))),
             Err(why) => self.enqueue(now, request, why, waiting),
         };
         self.check();
@@ -92,6 +92,12 @@ impl Pool {
             self.queue.correct(charge, tokens);
         }
         self.check();
+    }
+
+    /// How many tokens the answer had, where that is known: for predicting how long others decode. To be called
+    /// once, before the lease is released.
+    pub fn generated(&mut self, tokens: u32) {
+        self.predictor.iter_mut().for_each(|predictor| predictor.generated(tokens));
     }
 
     /// The queue's numbers for metrics and the dashboard.
@@ -239,7 +245,7 @@ impl Pool {
 
     fn grant(&mut self, now: Time, ticket: Ticket, choice: &Choice) {
         let Some(waiter) = self.queue.remove(ticket) else { return };
-        let picked = self.settle_on(now, waiter.weight, choice, Some(waiter.waiting));
+        let picked = self.settle_on(now, &waiter.request(), choice, Some(waiter.waiting));
         self.queue.tally.grants += 1;
         self.effects.push_back(Effect::Granted { ticket, picked });
     }

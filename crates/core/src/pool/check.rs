@@ -15,10 +15,14 @@ impl Pool {
         let weight: u64 = self.replicas.iter().map(|replica| replica.load.weight()).sum();
         assert_eq!(weight, self.leases.weight, "weight in flight is that of the leases that are out");
         assert_eq!(self.board.len(), self.replicas.len(), "a row for each replica");
-        for (replica, row) in self.replicas.iter().zip(&self.board) {
+        for (index, (replica, row)) in self.replicas.iter().zip(&self.board).enumerate() {
             assert_eq!(*row, Row::of(replica, &self.settings), "a row is what its replica says");
             replica.load.check();
             replica.health.check();
+            if let Some(predictor) = &self.predictor {
+                let inflight = replica.load.inflight() as usize;
+                assert_eq!(predictor.open(index), inflight, "the ledger holds the requests in flight");
+            }
             let hosted = !replica.health.is_scraped();
             assert!(!hosted || replica.schedule.outstanding().is_none(), "a hosted replica is never scraped");
         }

@@ -23,6 +23,9 @@ impl Pool {
         debug_assert!(self.leases.count > 0, "a lease was given back twice");
         self.leases.count = self.leases.count.saturating_sub(1);
         self.leases.weight = self.leases.weight.saturating_sub(lease.weight.0);
+        if let (Some(predictor), Some(sent)) = (&mut self.predictor, lease.sent) {
+            predictor.ended(now, lease.replica.index(), sent);
+        }
         if replica.health.era() == lease.era {
             self.judge(now, lease.replica, verdict, lease.sent_at, last_byte);
         } else {
@@ -50,6 +53,7 @@ impl Pool {
         if let Scrape::Healthy { load } = &scrape {
             replica.last_good_scrape = Some(now);
             replica.load.scraped(*load);
+            self.predictor.iter_mut().for_each(|predictor| predictor.scraped(now, id.index(), *load));
             let available = load.is_some();
             if available != replica.metrics {
                 replica.metrics = available;

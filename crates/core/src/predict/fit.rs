@@ -1,7 +1,8 @@
 //! How long a prefill takes: `w1 * size + w2 * size * position`, learned from first bytes.
 //!
-//! Weighted least squares over the last few hundred samples. Each sample is divided by its own prediction, so that a short
-//! prompt says as much as a long one. A prior of a mid-size model on one GPU stands in until there is data. Its shape keeps a
+//! Weighted least squares over the last few hundred samples. Each sample is divided by its own prediction and the tenth
+//! of a second that a step may cost besides: long prompts do not drown the short ones, nor does what is no prefill count
+//! as such. A prior of a mid-size model on one GPU stands in until there is data. Its shape keeps a
 //! small weight, so that prompts that are all of one length do not leave one of the two coefficients unknown.
 
 use super::ledger::Sample;
@@ -21,6 +22,8 @@ const FARTHEST: f64 = 0.5;
 const TOO_MANY: f64 = 0.5;
 /// What one more sample adds to the share of those far off.
 const RECENT: f64 = 0.05;
+/// Seconds that a step of an engine may take whatever is prefilled: decoding, scheduling, the way there and back.
+const OVERHEAD: f64 = 0.1;
 /// Prompts that the prior speaks about.
 const ANCHORS: [u32; 2] = [500, 20_000];
 /// Weight of the prior at the beginning, and of the shape that each sample adds.
@@ -49,7 +52,7 @@ impl Default for Fit {
 }
 
 impl Fit {
-    /// Seconds that this much work takes an engine of the pool's ordinary speed.
+    /// Seconds that this much work takes the pool's engines on the mean.
     pub(crate) fn seconds(&self, work: Work) -> f64 {
         work.size as f64 * self.size + work.lookback as f64 * self.lookback
     }
@@ -59,7 +62,7 @@ impl Fit {
         self.size
     }
 
-    /// One more measured prefill, of an engine of the pool's ordinary speed.
+    /// One more measured prefill.
     pub(crate) fn learn(&mut self, sample: Sample) {
         if sample.work.size == 0 || sample.seconds <= 0.0 || !sample.seconds.is_finite() {
             return;
@@ -81,7 +84,7 @@ impl Fit {
         self.anchor(1.0 + counted, PRIOR_WEIGHT.1);
         self.solve();
         // All that came before was divided by smaller or larger predictions: its weight is to stay what it was.
-        let scale = self.seconds(sample.work) / predicted;
+        let scale = (self.seconds(sample.work) + OVERHEAD) / (predicted + OVERHEAD);
         self.matrix.iter_mut().chain(&mut self.right).for_each(|sum| *sum /= scale * scale);
     }
 
@@ -101,7 +104,9 @@ impl Fit {
     }
 
     fn add(&mut self, work: Work, predicted: f64, ratio: f64, weight: f64) {
-        let (size, lookback) = (work.size as f64 / predicted, work.lookback as f64 / predicted);
+        let scale = predicted + OVERHEAD;
+        let (size, lookback) = (work.size as f64 / scale, work.lookback as f64 / scale);
+        let ratio = ratio * predicted / scale;
         self.matrix[0] += weight * size * size;
         self.matrix[1] += weight * size * lookback;
         self.matrix[2] += weight * lookback * lookback;

@@ -26,6 +26,8 @@ struct Pending {
     sent: Time,
     /// Nothing was before it when it was sent.
     at_once: bool,
+    /// Its first byte comes with its last: it is taken to be prefilled by then.
+    silent_until: Option<Time>,
 }
 
 /// A measured prefill.
@@ -71,14 +73,16 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// The request goes to the replica, with this much to do there.
-    pub(crate) fn sent(&mut self, now: Time, prompt: u32, work: Work) -> Entry {
+    /// `silent_until`: when it is taken to be prefilled, where its first byte does not say so.
+    pub(crate) fn sent(&mut self, now: Time, prompt: u32, work: Work, silent_until: Option<Time>) -> Entry {
+        self.pass_silent(now, None);
         let entry = Entry(self.next);
         self.next += 1;
         let at_once = self.pending.is_empty();
         if at_once {
             self.head_since = now;
         }
-        self.pending.push_back(Pending { entry, work, prompt, sent: now, at_once });
+        self.pending.push_back(Pending { entry, work, prompt, sent: now, at_once, silent_until });
         self.total += work;
         self.count();
         entry
@@ -86,9 +90,12 @@ impl Ledger {
 
     /// Its first byte has come: it decodes from here on. Only the first call counts.
     pub(crate) fn answered(&mut self, now: Time, entry: Entry) {
+        self.pass_silent(now, Some(entry));
         let Some(pending) = self.take(now, entry) else { return };
-        self.decoders += 1;
-        self.context += u64::from(pending.prompt);
+        self.decodes(&pending);
+        if pending.silent_until.is_some() {
+            return;
+        }
         let step = self.step.get_or_insert(Step { work: Work::default(), last: now, began: None });
         step.work += pending.work;
         step.last = now;
@@ -118,8 +125,12 @@ impl Ledger {
     pub(crate) fn wait(&self, now: Time, fit: &Fit, slowness: f64, mean_prefill: f64) -> f64 {
         let mut wait = 0.0;
         if let Some(head) = self.pending.front() {
+            // A silent one may be over without a word, and the next one have begun.
+            let silent = self.pending.iter().take_while(|pending| pending.silent_until.is_some());
+            let may_be_over = silent.fold(Work::default(), |sum, pending| sum + pending.work);
+            let running = if may_be_over.size == 0 { head.work } else { may_be_over };
             let done = now.since(self.head_since).as_secs_f64();
-            wait = fit.seconds(self.total) * slowness - done.min(fit.seconds(head.work) * slowness);
+            wait = fit.seconds(self.total) * slowness - done.min(fit.seconds(running) * slowness);
         }
         if self.foreign.waiting > 0 {
             let queued = f64::from(self.foreign.waiting) * mean_prefill * slowness;
@@ -149,9 +160,33 @@ impl Ledger {
         });
     }
 
-    /// Own requests that wait for their first byte.
-    pub(crate) fn pending(&self) -> usize {
+    /// Requests that have not ended.
+    pub(crate) fn open(&self) -> usize {
+        self.pending.len() + self.decoders as usize
+    }
+
+    #[cfg(test)]
+    fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Silent ones at the front whose time has come decode, and so do all that were sent before one that is `answered`.
+    fn pass_silent(&mut self, now: Time, answered: Option<Entry>) {
+        while let Some(head) = self.pending.front().copied() {
+            let over = head
+                .silent_until
+                .is_some_and(|until| until <= now || answered.is_some_and(|answered| head.entry < answered));
+            if !over {
+                break;
+            }
+            self.take(now, head.entry);
+            self.decodes(&head);
+        }
+    }
+
+    fn decodes(&mut self, pending: &Pending) {
+        self.decoders += 1;
+        self.context += u64::from(pending.prompt);
     }
 
     fn take(&mut self, now: Time, entry: Entry) -> Option<Pending> {

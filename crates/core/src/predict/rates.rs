@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// What happened this long ago counts a third of what happens now.
 const MEMORY: Duration = Duration::from_secs(60);
+/// Seconds: a burst at the very beginning is no rate yet.
+const LEAST_SPAN: f64 = 10.0;
 /// Utilisation is taken to be no more than this, however much comes in: waits are not endless.
 const MOST_BUSY: f64 = 0.9;
 /// Tokens of an answer, before any was seen.
@@ -61,8 +63,8 @@ impl Rates {
         self.prompt.add(f64::from(prompt));
     }
 
-    /// An answer of this many tokens has ended.
-    pub(crate) fn ended(&mut self, output: u32) {
+    /// An answer has had this many tokens.
+    pub(crate) fn generated(&mut self, output: u32) {
         self.output.add(f64::from(output));
     }
 
@@ -101,11 +103,11 @@ impl Rates {
         self.prompt.value
     }
 
-    /// Seconds that the fading sums speak for: the memory, or as long as there has been anything, a second at least.
+    /// Seconds that the fading sums speak for: the memory, or as long as there has been anything.
     fn span(&self, now: Time) -> f64 {
         let known = self.since.map_or(0.0, |since| now.since(since).as_secs_f64());
         let memory = MEMORY.as_secs_f64();
-        (memory * (1.0 - faded(Duration::from_secs_f64(known.min(1e6))))).max(1.0)
+        (memory * (1.0 - faded(Duration::from_secs_f64(known.min(1e6))))).max(LEAST_SPAN)
     }
 }
 

@@ -13,7 +13,14 @@ fn predictor(replicas: usize) -> Predictor {
 
 /// Blocks of 500 tokens.
 fn prompt(tokens: u32, blocks: &[u64]) -> Prompt<'_> {
-    Prompt { tokens, blocks, block_tokens: 500 }
+    Prompt { tokens, blocks, block_tokens: 500, whole_answer: false }
+}
+
+impl Prediction {
+    /// Seconds until the first byte.
+    fn ttft(&self) -> f64 {
+        self.terms.wait + self.terms.prefill + self.forgiven
+    }
 }
 
 fn near(got: f64, expected: f64) {
@@ -25,7 +32,7 @@ const TALK: [u64; 4] = [11, 12, 13, 14];
 #[test]
 fn a_warm_replica_works_on_the_rest_alone() {
     let mut predictor = predictor(2);
-    let sent = predictor.sent(at(0), 0, &prompt(2000, &TALK), 0).unwrap();
+    let sent = predictor.sent(at(0), 0, &prompt(2000, &TALK), None).unwrap();
     predictor.answered(at(204), 0, sent);
     let query = predictor.query(at(1000), &prompt(3000, &[11, 12, 13, 14, 15, 16]), 2);
     let (warm, cold) = (query.predict(0), query.predict(1));
@@ -38,7 +45,7 @@ fn a_warm_replica_works_on_the_rest_alone() {
 #[test]
 fn what_was_sent_waits_its_turn_and_its_prefix_counts_as_warm_at_once() {
     let mut predictor = predictor(2);
-    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), None);
     let query = predictor.query(at(100), &prompt(2000, &TALK), 2);
     // 2,000 tokens take 0.2 s and 2,000 * 1,000 * 4 ns, of which 0.1 s are over.
     near(query.wait(0), 0.108);
@@ -50,7 +57,7 @@ fn a_new_talk_on_a_popular_beginning_is_forgiven_its_prefill_where_the_traffic_i
     let mut predictor = predictor(4);
     // Two talks share their first two blocks: 0 holds them and has all the traffic.
     for (at_ms, last) in [(0, 3), (500, 4)] {
-        predictor.sent(at(at_ms), 0, &prompt(1500, &[1, 2, last]), 0);
+        predictor.sent(at(at_ms), 0, &prompt(1500, &[1, 2, last]), None);
     }
     let new = prompt(1500, &[1, 2, 5]);
     let prediction = predictor.query(at(5000), &new, 4).predict(1);
@@ -63,7 +70,7 @@ fn a_new_talk_on_a_popular_beginning_is_forgiven_its_prefill_where_the_traffic_i
     // The others get as much: nobody has more than its share.
     for replica in 1..4 {
         for (at_ms, last) in [(5000, 7), (5001, 8)] {
-            predictor.sent(at(at_ms), replica, &prompt(500, &[100 * last + replica as u64]), 0);
+            predictor.sent(at(at_ms), replica, &prompt(500, &[100 * last + replica as u64]), None);
         }
     }
     let even = predictor.query(at(5002), &new, 4).predict(1).forgiven;
@@ -76,9 +83,9 @@ fn slow_replicas_are_predicted_slow_and_do_not_slow_the_others() {
     for turn in 0..200 {
         let start = at(turn * 10_000);
         for (replica, millis) in [(0, 102), (1, 306)] {
-            let sent = predictor.sent(start, replica, &prompt(1000, &[]), 0).unwrap();
+            let sent = predictor.sent(start, replica, &prompt(1000, &[]), None).unwrap();
             predictor.answered(start + Duration::from_millis(millis), replica, sent);
-            predictor.ended(start + Duration::from_millis(millis), replica, sent, Some(10));
+            predictor.ended(start + Duration::from_millis(millis), replica, sent);
         }
     }
     let query = predictor.query(at(3_000_000), &prompt(1000, &[]), 2);
@@ -91,7 +98,7 @@ fn slow_replicas_are_predicted_slow_and_do_not_slow_the_others() {
 #[test]
 fn a_replica_that_is_gone_has_nothing_warm() {
     let mut predictor = predictor(2);
-    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), None);
     predictor.forget(0);
     assert_eq!(predictor.query(at(1), &prompt(2000, &TALK), 2).depth(0), 0);
 }
@@ -100,7 +107,7 @@ fn a_replica_that_is_gone_has_nothing_warm() {
 fn the_engine_says_how_much_it_can_hold() {
     let mut predictor = predictor(1);
     let load = |kv_tokens| Some(EngineLoad { kv_tokens: Some(kv_tokens), ..EngineLoad::default() });
-    predictor.sent(at(0), 0, &prompt(2000, &TALK), 0);
+    predictor.sent(at(0), 0, &prompt(2000, &TALK), None);
     let tokens = |predictor: &Predictor| (2.0 * predictor.block_tokens) as u64 + 1;
     predictor.scraped(at(10), 0, load(tokens(&predictor)));
     assert_eq!(predictor.query(at(20), &prompt(2000, &TALK), 1).depth(0), 2);

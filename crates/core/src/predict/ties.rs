@@ -9,23 +9,29 @@ const WINDOW: f64 = 0.020;
 /// What decides within the window: the smallest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Standing {
+    /// LIVE before PROBING.
+    pub(crate) probing: bool,
     /// Blocks of the prompt that the replica knows: the most.
     pub(crate) depth: Reverse<u32>,
     /// Own open requests.
     pub(crate) inflight: u32,
-    /// LIVE before PROBING.
-    pub(crate) probing: bool,
     /// How long it is until this one's turn.
     pub(crate) distance: usize,
 }
 
 /// Those of the replicas seen so far that may still win, from the cheapest with the worst standing to the dearest with the
 /// best: whoever is dearer than another and stands worse never wins.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ties(SmallVec<[(f64, Standing, usize); 8]>);
+#[derive(Clone, Debug)]
+pub(crate) struct Ties<R>(SmallVec<[(f64, Standing, R); 8]>);
 
-impl Ties {
-    pub(crate) fn offer(&mut self, cost: f64, standing: Standing, replica: usize) {
+impl<R> Default for Ties<R> {
+    fn default() -> Self {
+        Self(SmallVec::new())
+    }
+}
+
+impl<R: Copy> Ties<R> {
+    pub(crate) fn offer(&mut self, cost: f64, standing: Standing, replica: R) {
         // The slots to its left are not dearer.
         let at = self.0.partition_point(|known| known.0 <= cost);
         let beaten = at.checked_sub(1).is_some_and(|left| self.0[left].1 <= standing);
@@ -51,8 +57,8 @@ impl Ties {
         self.0.first().map(|best| best.0 + WINDOW)
     }
 
-    pub(crate) fn winner(&self) -> Option<usize> {
-        self.0.last().map(|best| best.2)
+    pub(crate) fn winner(&self) -> Option<(R, Standing)> {
+        self.0.last().map(|best| (best.2, best.1))
     }
 }
 
@@ -71,7 +77,7 @@ mod tests {
             .iter()
             .enumerate()
             .for_each(|(replica, (cost, standing))| ties.offer(*cost, *standing, replica));
-        ties.winner()
+        ties.winner().map(|(replica, _)| replica)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How much there is to prefill.
 
-use std::ops::{AddAssign, SubAssign};
+use std::ops::{Add, AddAssign, SubAssign};
 
 /// The part of a prompt that an engine has to work on, or a sum of such parts. Integers, so that sums return to exactly
 /// zero.
@@ -18,6 +18,15 @@ impl Work {
         let (tokens, cached) = (u64::from(tokens.max(1)), u64::from(cached));
         let size = tokens.saturating_sub(cached).max(1);
         Self { size, lookback: size * (tokens - size + tokens) / 2 }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
     }
 }
 

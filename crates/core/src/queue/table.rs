@@ -6,7 +6,7 @@ use super::fairness::{Flow, Flows};
 use super::line::{LineId, tried};
 use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
 use crate::ids::{ReplicaId, RouteIndex, Session, Weight};
-use crate::pick::{PickRequest, Reason};
+use crate::pick::{PickRequest, Prompt, Reason};
 use crate::time::Time;
 use crate::window::Window;
 use std::cmp::Reverse;
@@ -34,12 +34,34 @@ pub(crate) struct Waiter {
     pub(crate) waiting: Waiting,
     session: Option<Session>,
     prefix: Option<u64>,
+    prompt: OwnedPrompt,
     /// What a grant is called that no pin has led.
     by_load: Reason,
     line: LineId,
     /// False for a retry.
     fresh: bool,
     since: Time,
+}
+
+/// A prompt that outlives the request's call.
+#[derive(Debug)]
+struct OwnedPrompt {
+    tokens: u32,
+    blocks: Box<[u64]>,
+    block_tokens: u32,
+    whole_answer: bool,
+}
+
+impl OwnedPrompt {
+    fn of(prompt: &Prompt<'_>) -> Self {
+        let Prompt { tokens, blocks, block_tokens, whole_answer } = *prompt;
+        Self { tokens, blocks: blocks.into(), block_tokens, whole_answer }
+    }
+
+    fn prompt(&self) -> Prompt<'_> {
+        let Self { tokens, blocks, block_tokens, whole_answer } = self;
+        Prompt { tokens: *tokens, blocks, block_tokens: *block_tokens, whole_answer: *whole_answer }
+    }
 }
 
 #[derive(Debug)]
@@ -118,6 +140,7 @@ impl Queue {
             waiting,
             session: request.session.filter(|_| pins),
             prefix: request.prefix.filter(|_| pins),
+            prompt: OwnedPrompt::of(&request.prompt),
             by_load: request.mode.by_load(),
             line,
             fresh,
@@ -193,8 +216,8 @@ impl Queue {
     /// The waiting request, and what its choice is called that no pin has led.
     pub(crate) fn request<'a>(&'a self, line: &'a Line, ticket: Ticket) -> Option<(PickRequest<'a>, Reason)> {
         let waiter = self.waiters.get(&ticket)?;
-        let (session, prefix) = (waiter.session, waiter.prefix);
-        Some((PickRequest { session, prefix, ..line.request(waiter.weight) }, waiter.by_load))
+        let (session, prefix, prompt) = (waiter.session, waiter.prefix, waiter.prompt.prompt());
+        Some((PickRequest { session, prefix, prompt, ..line.request(waiter.weight) }, waiter.by_load))
     }
 
     pub(crate) fn of_line(&self, id: LineId) -> Vec<Ticket> {
@@ -317,6 +340,11 @@ impl Queue {
 }
 
 impl Waiter {
+    /// What there is to reserve.
+    pub(crate) fn request(&self) -> PickRequest<'_> {
+        PickRequest { weight: self.weight, prompt: self.prompt.prompt(), ..PickRequest::default() }
+    }
+
     pub(crate) fn flow(&self) -> FlowId {
         FlowId { priority: self.waiting.priority, key: self.waiting.key }
     }

@@ -16,6 +16,7 @@ mod only;
 mod pick;
 mod pins;
 mod policy_mode;
+mod predictive;
 mod queue;
 mod queue_bench;
 mod queue_ends;

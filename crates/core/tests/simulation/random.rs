@@ -40,6 +40,7 @@ impl Random {
         settings.waiting_counts = if self.flip() { WaitingCounts::Requests } else { WaitingCounts::Weight };
         settings.load_source = if self.below(3) > 0 { LoadSource::Both } else { LoadSource::Engine };
         settings.health.probing_max_inflight = 1 + self.below(2) as u32;
+        settings.predict = self.flip();
         settings
     }
 
@@ -58,6 +59,13 @@ impl Random {
 
     pub(crate) fn weight(&mut self) -> Weight {
         Weight::from_prompt_tokens(self.below(3000) * self.below(10))
+    }
+
+    /// A prompt of up to 20 blocks that shares its beginning with others.
+    pub(crate) fn blocks(&mut self) -> Vec<u64> {
+        let (family, len) = (self.below(3), self.below(20));
+        let turn = self.below(4);
+        (0..len).map(|at| if at < 5 { family << 8 | at } else { family << 8 | turn << 5 | at }).collect()
     }
 
     pub(crate) fn slots(&mut self, scarce: bool) -> Option<u32> {

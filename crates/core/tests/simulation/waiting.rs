@@ -116,7 +116,11 @@ impl World {
         let prefix = self.random.flip().then(|| self.random.below(3));
         let (model, weight) = (self.random.model(), self.random.weight());
         let session = self.random.session();
-        let request = PickRequest { model, weight, session, prefix, tried: &tried, ..PickRequest::default() };
+        let (blocks, whole_answer) = (self.random.blocks(), self.random.below(4) == 0);
+        let prompt =
+            Prompt { tokens: blocks.len() as u32 * 256, blocks: &blocks, block_tokens: 256, whole_answer };
+        let request =
+            PickRequest { model, weight, session, prefix, prompt, tried: &tried, ..PickRequest::default() };
         let waiting = Waiting {
             key: KeyIndex(self.random.below(4) as u32),
             route: RouteIndex(self.random.below(3) as u32),

@@ -112,7 +112,11 @@ impl World {
         let session = self.random.session();
         let prefix = self.random.flip().then(|| self.random.below(3));
         let (weight, model) = (self.random.weight(), self.random.model());
-        let request = PickRequest { model, weight, session, prefix, tried: &tried, ..PickRequest::default() };
+        let (blocks, whole_answer) = (self.random.blocks(), self.random.below(4) == 0);
+        let prompt =
+            Prompt { tokens: blocks.len() as u32 * 256, blocks: &blocks, block_tokens: 256, whole_answer };
+        let request =
+            PickRequest { model, weight, session, prefix, prompt, tried: &tried, ..PickRequest::default() };
         let told = self.pool.explain(self.now, &request).outcome;
         let told = told.map(|chosen| (chosen.replica, chosen.reason, chosen.spilled));
         let asked = Asked { request, needs_slot: false };

@@ -176,7 +176,8 @@ impl<D: Decider> Fleet<D> {
         }
         let last_byte = self.last_byte(replica);
         self.called = true;
-        self.decider.ended(self.now, id, AttemptEnd { verdict, served, last_byte });
+        let generated = whole.then_some(self.requests[id.index()].record.output_tokens);
+        self.decider.ended(self.now, id, AttemptEnd { verdict, served, generated, last_byte });
     }
 
     /// The request is over, its place given back.

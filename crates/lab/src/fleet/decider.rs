@@ -69,6 +69,8 @@ pub struct AttemptEnd {
     pub verdict: Verdict,
     /// Tokens that it cost, where known.
     pub served: Option<u64>,
+    /// Tokens of its answer, where known.
+    pub generated: Option<u32>,
     /// When a stream byte last came from that replica, on any stream.
     pub last_byte: Option<Time>,
 }

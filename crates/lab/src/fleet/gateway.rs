@@ -2,8 +2,8 @@
 
 use super::{Ask, AttemptEnd, Chosen, Decider, JobId, Order, Outcome, Report, Settings};
 use sluicegate_core::{
-    Admission, Effect, Lease, Origin, PickRequest, Picked, Pool, PoolSettings, QueueLimits, ReplicaSpec,
-    RouteIndex, Serves, Ticket, Time, Waiting, Weight,
+    Admission, Effect, Lease, Mode, Origin, PickRequest, Picked, Pool, PoolSettings, Prompt, QueueLimits,
+    ReplicaSpec, RouteIndex, Serves, Ticket, Time, Waiting, Weight,
 };
 use std::collections::HashMap;
 
@@ -17,6 +17,10 @@ pub struct Gateway {
     tickets: HashMap<JobId, Ticket>,
     limits: QueueLimits,
     names: usize,
+    mode: Mode<'static>,
+    /// Engine blocks in one block of prompt text, and tokens in one of these.
+    blocks: (usize, u32),
+    prompt_blocks: Vec<u64>,
 }
 
 impl Gateway {
@@ -24,12 +28,15 @@ impl Gateway {
     #[must_use]
     pub fn new(pool: PoolSettings, settings: &Settings, slots: Option<u32>, seed: u64) -> Self {
         let mut gateway = Self {
-            pool: Pool::new(pool, seed),
             leases: HashMap::new(),
             waiting: HashMap::new(),
             tickets: HashMap::new(),
             limits: QueueLimits::default(),
             names: 0,
+            mode: if pool.predict { Mode::Predictive } else { Mode::Adaptive },
+            blocks: text_blocks(settings.profile.block_tokens),
+            prompt_blocks: Vec::new(),
+            pool: Pool::new(pool, seed),
         };
         for _ in 0..settings.replicas {
             gateway.add(Time::ZERO, Origin::Startup, slots);
@@ -73,10 +80,29 @@ impl Gateway {
     }
 }
 
+/// The gateway cuts prompts into pieces of some 256 tokens, or of one engine block where that is larger.
+fn text_blocks(engine: u32) -> (usize, u32) {
+    let step = (256 / engine.max(1)).max(1);
+    (step as usize, step * engine.max(1))
+}
+
 impl Decider for Gateway {
     fn choose(&mut self, now: Time, ask: &Ask<'_>) -> Chosen {
         let job = ask.job;
+        let (step, block_tokens) = self.blocks;
+        // What lies in the answer is not known yet.
+        let known = (job.prompt_tokens / block_tokens) as usize;
+        self.prompt_blocks.clear();
+        self.prompt_blocks.extend(job.blocks.iter().skip(step - 1).step_by(step).take(known));
+        let prompt = Prompt {
+            tokens: job.prompt_tokens,
+            blocks: &self.prompt_blocks,
+            block_tokens,
+            whole_answer: !job.stream,
+        };
         let request = PickRequest {
+            prompt,
+            mode: self.mode,
             weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
             session: job.session,
             prefix: job.prefix,
@@ -127,6 +153,9 @@ impl Decider for Gateway {
         let Some(mut lease) = self.leases.remove(&job) else { return };
         if let Some(tokens) = end.served {
             self.pool.served(&mut lease, tokens);
+        }
+        if let Some(tokens) = end.generated {
+            self.pool.generated(tokens);
         }
         self.pool.release(now, lease, end.verdict, end.last_byte);
     }

@@ -129,6 +129,7 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
         affinity: affinity(&pool.affinity.value),
         waiting_counts: pool.waiting_counts.value,
         load_source: pool.load_source.value,
+        predict: false,
     };
     Some(PoolPlan {
         name: pool.name.value.0.as_ref()?.0.clone(),

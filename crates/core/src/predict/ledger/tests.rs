@@ -25,8 +25,8 @@ fn near(got: f64, expected: f64) {
 fn a_newcomer_waits_for_all_prefill_before_it_less_what_is_done_of_the_first() {
     let mut ledger = Ledger::default();
     near(wait(&ledger, 0), 0.0);
-    let first = ledger.sent(at(1000), 10_000, work(10_000));
-    let second = ledger.sent(at(1200), 4000, work(4000));
+    let first = ledger.sent(at(1000), 10_000, work(10_000), None);
+    let second = ledger.sent(at(1200), 4000, work(4000), None);
     // 1 s and 0.4 s, of which 0.5 s are done.
     near(wait(&ledger, 1500), 0.9);
     near(ledger.wait(at(1500), &fit(), 2.0, 0.5), 2.3);
@@ -45,9 +45,9 @@ fn a_newcomer_waits_for_all_prefill_before_it_less_what_is_done_of_the_first() {
 #[test]
 fn one_that_ends_without_a_first_byte_burdens_nobody_any_more() {
     let mut ledger = Ledger::default();
-    let first = ledger.sent(at(0), 10_000, work(10_000));
-    let second = ledger.sent(at(0), 4000, work(4000));
-    let third = ledger.sent(at(0), 2000, work(2000));
+    let first = ledger.sent(at(0), 10_000, work(10_000), None);
+    let second = ledger.sent(at(0), 4000, work(4000), None);
+    let third = ledger.sent(at(0), 2000, work(2000), None);
     ledger.ended(at(100), second, 4000);
     near(wait(&ledger, 100), 1.1);
     ledger.ended(at(200), first, 10_000);
@@ -64,8 +64,8 @@ fn one_that_ends_without_a_first_byte_burdens_nobody_any_more() {
 #[test]
 fn a_first_byte_that_did_not_wait_is_a_sample() {
     let mut ledger = Ledger::default();
-    let first = ledger.sent(at(1000), 5000, work(5000));
-    let second = ledger.sent(at(1100), 3000, work(3000));
+    let first = ledger.sent(at(1000), 5000, work(5000), None);
+    let second = ledger.sent(at(1100), 3000, work(3000), None);
     ledger.answered(at(1600), first);
     assert_eq!(ledger.sample(at(1604)), None, "others may follow in the same step");
     assert_eq!(ledger.sample(at(1900)), Some(Sample { work: work(5000), seconds: 0.6 }));
@@ -78,14 +78,12 @@ fn a_first_byte_that_did_not_wait_is_a_sample() {
 fn first_bytes_of_one_step_are_one_sample_in_whatever_order_they_come() {
     for swapped in [false, true] {
         let mut ledger = Ledger::default();
-        let first = ledger.sent(at(0), 500, work(500));
-        let second = ledger.sent(at(1), 700, work(700));
+        let first = ledger.sent(at(0), 500, work(500), None);
+        let second = ledger.sent(at(1), 700, work(700), None);
         let order = if swapped { [second, first] } else { [first, second] };
         ledger.answered(at(130), order[0]);
         ledger.answered(at(132), order[1]);
-        let mut both = work(500);
-        both += work(700);
-        assert_eq!(ledger.sample(at(200)), Some(Sample { work: both, seconds: 0.132 }));
+        assert_eq!(ledger.sample(at(200)), Some(Sample { work: work(500) + work(700), seconds: 0.132 }));
     }
 }
 
@@ -93,8 +91,8 @@ fn first_bytes_of_one_step_are_one_sample_in_whatever_order_they_come() {
 fn what_a_scrape_reports_beyond_our_own_is_others_until_it_has_been_worked_off() {
     let load = |running, waiting| Some(EngineLoad { running, waiting, ..EngineLoad::default() });
     let mut ledger = Ledger::default();
-    let first = ledger.sent(at(0), 1000, work(1000));
-    let second = ledger.sent(at(0), 1000, work(1000));
+    let first = ledger.sent(at(0), 1000, work(1000), None);
+    let second = ledger.sent(at(0), 1000, work(1000), None);
     ledger.answered(at(50), first);
     ledger.scrape_started();
     ledger.answered(at(60), second);
@@ -110,4 +108,29 @@ fn what_a_scrape_reports_beyond_our_own_is_others_until_it_has_been_worked_off()
     ledger.scraped(at(6000), load(9, 9));
     ledger.scraped(at(6000), None);
     near(wait(&ledger, 6000), 0.0);
+}
+
+#[test]
+fn one_without_a_stream_is_over_when_it_should_be_or_when_a_later_one_is_answered() {
+    let mut ledger = Ledger::default();
+    let silent =
+        |ledger: &mut Ledger, tokens: u32, until| ledger.sent(at(0), tokens, work(tokens), Some(at(until)));
+    let first = silent(&mut ledger, 10_000, 1000);
+    let second = silent(&mut ledger, 10_000, 2000);
+    let third = silent(&mut ledger, 10_000, 3000);
+    let fourth = ledger.sent(at(0), 5000, work(5000), None);
+    near(wait(&ledger, 500), 3.0);
+    near(wait(&ledger, 1500), 2.0);
+    near(wait(&ledger, 9000), 0.5);
+    // Its whole answer: nothing that could be measured.
+    ledger.answered(at(1500), first);
+    ledger.ended(at(1500), first, 10_000);
+    assert_eq!((ledger.pending(), ledger.decoding(0.0).0, ledger.sample(at(9000))), (3, 0.0, None));
+    // The engine takes them in order: whoever was before the fourth has been read.
+    ledger.answered(at(2700), fourth);
+    assert_eq!((ledger.pending(), ledger.decoding(0.0).0), (0, 3.0));
+    for entry in [second, third, fourth] {
+        ledger.ended(at(5000), entry, 10_000);
+    }
+    assert_eq!(ledger.decoding(0.0).0, 0.0);
 }

@@ -1,0 +1,57 @@
+//! What a decision takes of memory: nothing, once the pool has seen as much. Counted by the allocator.
+
+use sluicegate_core::*;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Blocks of a prompt that shares its first `shared` with all others, and the next ones with those of its talk.
+fn prompt(talk: u64, shared: usize, len: usize, blocks: &mut Vec<u64>) {
+    blocks.clear();
+    blocks.extend((0..len as u64).map(|at| if (at as usize) < shared { at + 1 } else { talk << 20 | at }));
+}
+
+/// A hundred requests, a tenth of a second apart, each answered and ended before the next: allocations made meanwhile.
+fn a_hundred(pool: &mut Pool, now: &mut Time, talks: u64, blocks: &mut Vec<u64>) -> usize {
+    let region = Region::new(ALLOCATOR);
+    for turn in 0..100 {
+        prompt(turn * 7 % talks, 4, 60, blocks);
+        let prompt = Prompt { tokens: 15_000, blocks, block_tokens: 256, whole_answer: false };
+        let request =
+            PickRequest { weight: Weight(15_000), prompt, mode: Mode::Predictive, ..PickRequest::default() };
+        let picked = pool.pick(*now, &request).expect("all are LIVE");
+        *now = *now + Duration::from_millis(100);
+        pool.answered(*now, &picked.lease);
+        pool.release(*now, picked.lease, Verdict::Success, None);
+    }
+    region.change().allocations
+}
+
+#[test]
+fn a_choice_by_predicted_cost_allocates_nothing() {
+    for replicas in [4, 200] {
+        let settings = PoolSettings { predict: true, ..PoolSettings::default() };
+        let mut pool = Pool::new(settings, 1);
+        for index in 0..replicas {
+            let spec = ReplicaSpec {
+                name: format!("r{index}"),
+                origin: Origin::Startup,
+                scraped: true,
+                slots: None,
+                serves: Serves::All,
+            };
+            let id = pool.add(Time::ZERO, spec);
+            pool.scraped(Time::ZERO, id, Scrape::Healthy { load: None }, None);
+        }
+        while pool.poll_effect().is_some() {}
+        let (mut now, mut blocks) = (Time::ZERO + Duration::from_secs(1), Vec::with_capacity(100));
+        // More prompts than fit: the mirror evicts all the time.
+        for _ in 0..100 {
+            a_hundred(&mut pool, &mut now, 1000, &mut blocks);
+        }
+        assert_eq!(a_hundred(&mut pool, &mut now, 1000, &mut blocks), 0, "{replicas} replicas");
+    }
+}
