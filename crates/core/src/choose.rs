@@ -116,9 +116,10 @@ pub(crate) fn without_candidates(
     if allowed && scope != Scope::WithRoom && survey.in_service == 0 && survey.ejected > 0 {
         let roll = field.first().map_or(0, |branch| branch.view.roll);
         let nth = prng::below(roll, survey.ejected);
-        let ejected = field.iter().enumerate().flat_map(|(at, branch)| {
-            branch.ejected(scope).map(move |index| (at, ReplicaId::from_index(index)))
-        });
+        let ejected = field
+            .iter()
+            .enumerate()
+            .flat_map(|(at, branch)| branch.ejected(scope).map(move |index| (at, branch.view.id(index))));
         if let Some((branch, replica)) = ejected.into_iter().nth(nth) {
             return Ok(Choice { rolled: true, ..Choice::of(branch, replica, Reason::LastResort) });
         }
@@ -148,7 +149,7 @@ impl Choice {
     }
 
     pub(crate) fn by_load(least: &Load, reason: Reason) -> Self {
-        let chosen = Self::of(least.branch, ReplicaId::from_index(least.index), reason);
+        let chosen = Self::of(least.branch, least.id, reason);
         Self { takes_turn: true, ..chosen }
     }
 }

@@ -26,6 +26,8 @@ pub enum Effect {
         /// Whether it tells the load now.
         available: bool,
     },
+    /// A removed replica is gone: its last lease is back, and nothing more will be said of it.
+    Removed(ReplicaId),
     /// A waiting request has its place. If its client has left meanwhile the lease is released at once.
     Granted {
         /// Whose.

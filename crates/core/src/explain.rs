@@ -124,7 +124,7 @@ pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: 
     for candidate in &mut candidates {
         candidate.excluded = match (due, field.get(candidate.lane)) {
             (Some(due), _) if candidate.target != due.target => Some(due.not),
-            (_, Some(branch)) => excluded(branch, candidate.replica.index(), &survey, scope),
+            (_, Some(branch)) => excluded(branch, candidate.replica, &survey, scope),
             (_, None) => None,
         };
     }
@@ -155,7 +155,8 @@ impl Explanation {
     }
 }
 
-fn excluded(branch: &Branch<'_>, index: usize, survey: &Survey, scope: Scope) -> Option<&'static str> {
+fn excluded(branch: &Branch<'_>, id: ReplicaId, survey: &Survey, scope: Scope) -> Option<&'static str> {
+    let index = branch.view.place(id)?;
     let without_slot = scope == Scope::WithSlot && !branch.view.board[index].has_slot;
     let why = exclusion(branch, index, survey).map(|why| why.as_str());
     why.or_else(|| without_slot.then_some("no free slot"))
@@ -173,7 +174,7 @@ fn of_branch((lane, branch): (usize, &Branch<'_>)) -> Vec<Candidate> {
     let one = |target: TargetIndex, index: usize| Candidate {
         lane,
         target,
-        replica: ReplicaId::from_index(index),
+        replica: view.id(index),
         name: view.replicas[index].name.clone(),
         health: view.board[index].health,
         effective_running: requests(view.board[index].running),
@@ -198,7 +199,8 @@ fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
         };
         let query = predictor.query(now, &branch.request.prompt, branch.in_service());
         for candidate in candidates.iter_mut().filter(|c| c.lane == lane && c.excluded.is_none()) {
-            candidate.predicted = Some(query.predict(candidate.replica.index()).into());
+            let row = branch.view.place(candidate.replica).map(|place| &branch.view.board[place]);
+            candidate.predicted = row.map(|row| query.predict(row.seat).into());
         }
     }
 }
@@ -215,7 +217,8 @@ fn score(field: &[Branch<'_>], scope: Scope, candidates: &mut [Candidate]) {
     let Some(Mode::Policy(scoring)) = field.first().map(|branch| branch.request.mode) else { return };
     for (policy, weight) in scoring.policies.each() {
         for part in modes::parts(field, scope, scoring, policy, weight) {
-            let place = (part.target, ReplicaId::from_index(part.index));
+            let Some(branch) = field.get(part.branch) else { continue };
+            let place = (part.target, branch.view.id(part.index));
             let own = |c: &&mut Candidate| (c.target, c.replica) == place;
             if let Some(candidate) = candidates.iter_mut().find(own) {
                 candidate.parts.push((policy, part.score));

@@ -1,16 +1,12 @@
 //! Identities and small values that cross the boundary of the core.
 
-/// A replica's place in its pool: an index in order of arrival, never reused.
+/// A replica of a pool: a number in order of arrival, never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaId(pub u32);
 
 impl ReplicaId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
-    }
-
-    pub(crate) fn from_index(index: usize) -> Self {
-        Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
 

@@ -90,7 +90,9 @@ fn lane_of(lanes: &[Lane<'_, '_>], target: TargetIndex) -> Option<usize> {
 
 /// Calls `with` on what a choice reads of the lanes. `turn`: whose turn it was last, where there are several.
 fn with_field<R>(lanes: &[Lane<'_, '_>], turn: usize, with: impl FnOnce(&[Branch<'_>]) -> R) -> R {
-    let total = lanes.iter().map(|lane| lane.pool.size()).sum();
+    let total: usize = lanes.iter().map(|lane| lane.pool.size()).sum();
+    // Replicas may have been removed since.
+    let turn = turn.min(total.saturating_sub(1));
     let mut field: SmallVec<[Branch<'_>; 4]> = SmallVec::new();
     let mut base = 0;
     for lane in lanes {

@@ -44,8 +44,8 @@ pub struct Prompt<'a> {
 
 impl PickRequest<'_> {
     /// Not bound to another replica.
-    pub(crate) fn may_go_to(&self, index: usize) -> bool {
-        self.only.is_none_or(|only| only.index() == index)
+    pub(crate) fn may_go_to(&self, id: ReplicaId) -> bool {
+        self.only.is_none_or(|only| only == id)
     }
 }
 

@@ -74,8 +74,9 @@ pub(crate) struct PinTable {
 pub(crate) use slab::Slot;
 
 /// The pins of one replica.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Home {
+    id: ReplicaId,
     /// Counts deaths: a pin made in an earlier era is dead.
     era: u32,
     pins: List<ByHome>,
@@ -98,8 +99,15 @@ impl PinTable {
         }
     }
 
-    pub(crate) fn add_replica(&mut self) {
-        self.homes.push(Home::default());
+    /// `id`: larger than any before.
+    pub(crate) fn add_replica(&mut self, id: ReplicaId) {
+        self.homes.push(Home { id, era: 0, pins: List::default(), counts: [0; 2] });
+    }
+
+    /// Its pins are dead, and there will be no others.
+    pub(crate) fn remove_replica(&mut self, id: ReplicaId) {
+        self.kill_all(id);
+        self.homes.retain(|home| home.id != id);
     }
 
     pub(crate) fn find(&self, now: Time, key: PinKey) -> Found {
@@ -125,12 +133,13 @@ impl PinTable {
             self.evict();
         }
         let chain = self.chain(key);
-        let home = &mut self.homes[replica.index()];
+        let Some(at) = self.home(replica) else { return };
+        let home = &mut self.homes[at];
         home.counts[key.kind as usize] += 1;
         let node = Node::new(key, replica, home.era, now, self.chains[chain]);
         let slot = self.slab.insert(node);
         self.chains[chain] = Some(slot);
-        self.homes[replica.index()].pins.push_front(&mut self.slab, slot);
+        self.homes[at].pins.push_front(&mut self.slab, slot);
         self.by_use[key.kind as usize].push_front(&mut self.slab, slot);
     }
 
@@ -164,7 +173,7 @@ impl PinTable {
 
     /// Every pin to this replica is dead from now on.
     pub(crate) fn kill_all(&mut self, replica: ReplicaId) {
-        let home = &mut self.homes[replica.index()];
+        let Some(home) = self.home(replica).and_then(|at| self.homes.get_mut(at)) else { return };
         home.era = home.era.wrapping_add(1);
         home.counts = [0; 2];
         let pins = std::mem::take(&mut home.pins);
@@ -207,11 +216,19 @@ impl PinTable {
 
     /// Living pins of both kinds to a replica.
     pub(crate) fn count_at(&self, replica: ReplicaId) -> usize {
-        self.homes.get(replica.index()).map_or(0, |home| home.counts.iter().sum())
+        self.home(replica).and_then(|at| self.homes.get(at)).map_or(0, |home| home.counts.iter().sum())
     }
 
     fn is_dead(&self, node: &Node) -> bool {
-        self.homes[node.replica.index()].era != node.era
+        self.home(node.replica).is_none_or(|at| self.homes[at].era != node.era)
+    }
+
+    /// As on the board: in order of ids.
+    fn home(&self, id: ReplicaId) -> Option<usize> {
+        match self.homes.get(id.index()) {
+            Some(home) if home.id == id => Some(id.index()),
+            _ => self.homes.binary_search_by_key(&id, |home| home.id).ok(),
+        }
     }
 
     fn is_expired(&self, now: Time, node: &Node) -> bool {
@@ -258,8 +275,8 @@ impl PinTable {
         self.by_use[key.kind as usize].unlink(&mut self.slab, slot);
         if dead {
             self.graveyard.unlink(&mut self.slab, slot);
-        } else {
-            let home = &mut self.homes[replica.index()];
+        } else if let Some(at) = self.home(replica) {
+            let home = &mut self.homes[at];
             home.pins.unlink(&mut self.slab, slot);
             home.counts[key.kind as usize] -= 1;
         }

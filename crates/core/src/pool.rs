@@ -2,10 +2,11 @@
 
 mod admission;
 mod check;
+mod membership;
 mod reports;
 mod reserve;
 
-use crate::board::Row;
+use crate::board::{self, Row};
 use crate::choose::{Branch, Scope, View, choose_in};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
@@ -16,10 +17,11 @@ use crate::pins::{Lifetimes, PinKind, PinTable};
 use crate::predict::Predictor;
 use crate::prng::SplitMix64;
 use crate::queue::{Queue, Stir};
-use crate::replica::{Replica, ReplicaSpec};
+use crate::replica::Replica;
 use crate::settings::{AffinityMode, PoolSettings};
 use crate::snapshot::{self, PoolSnapshot};
 use crate::time::Time;
+use membership::Gone;
 use std::collections::VecDeque;
 
 /// The decision core of one pool. The caller holds it behind one short mutex, calls [`Pool::tick`] at
@@ -34,6 +36,9 @@ pub struct Pool {
     board: Vec<Row>,
     pins: PinTable,
     predictor: Option<Predictor>,
+    /// The id of the next replica.
+    next: u32,
+    gone: Gone,
     prng: SplitMix64,
     effects: VecDeque<Effect>,
     /// The replica that the last choice by load went to.
@@ -70,6 +75,8 @@ impl Pool {
             replicas: Vec::new(),
             board: Vec::new(),
             pins,
+            next: 0,
+            gone: Gone::default(),
             prng,
             effects: VecDeque::new(),
             turn: 0,
@@ -81,42 +88,9 @@ impl Pool {
         }
     }
 
-    /// Adds a replica: STARTING and due for a scrape at once, or, if it is hosted, LIVE.
-    pub fn add(&mut self, now: Time, spec: ReplicaSpec) -> ReplicaId {
-        let now = self.advance(now);
-        let id = ReplicaId::from_index(self.replicas.len());
-        let replica = Replica::new(now, spec);
-        self.board.push(Row::of(&replica, &self.settings));
-        self.slotted += usize::from(replica.load.slots().is_some());
-        self.replicas.push(replica);
-        self.pins.add_replica();
-        self.predictor.iter_mut().for_each(Predictor::add_replica);
-        self.stir = Stir::All;
-        self.start_scrape(now, id);
-        self.settle(now);
-        id
-    }
-
-    /// No new requests; running ones finish, pins are released. It is scraped while requests run there.
-    pub fn drain(&mut self, now: Time, id: ReplicaId) {
-        self.step(now, id, |now, replica, _| replica.health.drain(now, id));
-    }
-
-    /// Ends a drain: the replica is STARTING again (a hosted one LIVE), with its health history, a running cooldown
-    /// included.
-    pub fn undrain(&mut self, now: Time, id: ReplicaId) {
-        self.step(now, id, |now, replica, _| {
-            let step = replica.health.undrain(now, id);
-            if step.transition.is_some() {
-                replica.schedule.at_once(now);
-            }
-            step
-        });
-    }
-
     /// Sets which models the replica serves from now on.
     pub fn set_serves(&mut self, id: ReplicaId, serves: Serves) {
-        if let Some(replica) = self.replicas.get_mut(id.index()) {
+        if let Some(replica) = self.replica_mut(id) {
             replica.serves = serves;
             self.stir = Stir::All;
             self.refresh(id);
@@ -126,7 +100,7 @@ impl Pool {
 
     /// Sets how many requests the replica's engine runs at once, as learned from it.
     pub fn set_slots(&mut self, id: ReplicaId, slots: Option<u32>) {
-        if let Some(replica) = self.replicas.get_mut(id.index()) {
+        if let Some(replica) = self.replica_mut(id) {
             let before = replica.load.slots().is_some();
             replica.load.set_slots(slots);
             self.slotted = self.slotted + usize::from(slots.is_some()) - usize::from(before);
@@ -157,9 +131,9 @@ impl Pool {
     #[must_use]
     pub fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
         let serves = |(row, replica): &(&Row, &Replica)| row.serves(replica, model);
-        let mut serving = self.board.iter().zip(&self.replicas).enumerate().filter(|(_, both)| serves(both));
-        let (index, _) = serving.next()?;
-        serving.next().is_none().then(|| ReplicaId::from_index(index))
+        let mut serving = self.board.iter().zip(&self.replicas).filter(serves);
+        let (row, _) = serving.next()?;
+        serving.next().is_none().then_some(row.id)
     }
 
     /// What [`Pool::pick`] would do and why, reserving nothing.
@@ -177,7 +151,7 @@ impl Pool {
             if self.board[index].deadline.is_none_or(|due| due > now) {
                 continue;
             }
-            let id = ReplicaId::from_index(index);
+            let id = self.board[index].id;
             let step = self.replicas[index].health.tick(now, id, &self.settings.health);
             self.apply(now, id, step);
             self.start_scrape(now, id);
@@ -226,7 +200,7 @@ impl Pool {
         Ok(picked)
     }
 
-    /// Replicas ever added.
+    /// Replicas that are there.
     pub(crate) fn size(&self) -> usize {
         self.board.len()
     }
@@ -251,7 +225,8 @@ impl Pool {
         rule: impl FnOnce(Time, &mut Replica, &PoolSettings) -> Step,
     ) {
         let now = self.advance(now);
-        let Some(replica) = self.replicas.get_mut(id.index()) else { return };
+        let Some(place) = self.place(id) else { return };
+        let replica = &mut self.replicas[place];
         let step = rule(now, replica, &self.settings);
         self.apply(now, id, step);
         self.start_scrape(now, id);
@@ -259,20 +234,21 @@ impl Pool {
     }
 
     fn apply(&mut self, now: Time, id: ReplicaId, step: Step) {
-        let replica = &mut self.replicas[id.index()];
+        let interval = self.settings.health.scrape_interval;
+        let Some(replica) = self.replica_mut(id) else { return };
         if step.hasten_scrape {
-            replica.schedule.hasten(now, self.settings.health.scrape_interval);
+            replica.schedule.hasten(now, interval);
         }
         if step.scrape_at_once {
             replica.schedule.at_once(now);
         }
-        let takes_pins = replica.health.takes_pins();
+        let (takes_pins, seat) = (replica.health.takes_pins(), replica.seat);
         if let Some(transition) = step.transition {
             if !takes_pins {
                 self.pins.kill_all(id);
             }
             if transition.lost_cache() {
-                self.predictor.iter_mut().for_each(|predictor| predictor.forget(id.index()));
+                self.predictor.iter_mut().for_each(|predictor| predictor.forget(seat));
             }
             self.effects.push_back(Effect::Transition(transition));
         }
@@ -286,10 +262,11 @@ impl Pool {
 
     /// Starts the scrape that is due, if one is. Ends every change of a replica.
     fn start_scrape(&mut self, now: Time, id: ReplicaId) {
-        let replica = &mut self.replicas[id.index()];
+        let Some(replica) = self.replica_mut(id) else { return };
         if replica.wants_scrapes() && replica.schedule.start(now) {
             replica.load.scrape_started();
-            self.predictor.iter_mut().for_each(|predictor| predictor.scrape_started(id.index()));
+            let seat = replica.seat;
+            self.predictor.iter_mut().for_each(|predictor| predictor.scrape_started(seat));
             self.effects.push_back(Effect::Scrape(id));
         }
         self.refresh(id);
@@ -299,13 +276,25 @@ impl Pool {
         if self.queue.is_empty() {
             return self.update_row(id);
         }
-        let before = self.board[id.index()];
+        let Some(before) = self.place(id).map(|place| self.board[place]) else { return };
         self.update_row(id);
         self.stirred(id, before);
     }
 
     fn update_row(&mut self, id: ReplicaId) {
-        self.board[id.index()] = Row::of(&self.replicas[id.index()], &self.settings);
+        if let Some(place) = self.place(id) {
+            self.board[place] = Row::of(&self.replicas[place], &self.settings);
+        }
+    }
+
+    #[inline]
+    fn place(&self, id: ReplicaId) -> Option<usize> {
+        board::place(&self.board, id)
+    }
+
+    fn replica_mut(&mut self, id: ReplicaId) -> Option<&mut Replica> {
+        let place = self.place(id)?;
+        self.replicas.get_mut(place)
     }
 
     /// The latest moment seen, this one included.

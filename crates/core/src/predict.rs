@@ -46,6 +46,8 @@ pub(crate) struct Predictor {
     fit: Fit,
     rates: Rates,
     replicas: Vec<Known>,
+    /// Seats of replicas that are gone.
+    vacant: Vec<usize>,
     /// Running mean of the tokens in a block of prompt text.
     block_tokens: f64,
 }
@@ -75,16 +77,32 @@ impl Predictor {
             fit: Fit::default(),
             rates: Rates::default(),
             replicas: Vec::new(),
+            vacant: Vec::new(),
             block_tokens: BLOCK_TOKENS,
         }
     }
 
-    pub(crate) fn add_replica(&mut self) {
+    /// The new replica's seat: what it is known by here. One that was given back is given out again.
+    pub(crate) fn add_replica(&mut self) -> usize {
         let blocks = (CACHED_TOKENS as f64 / self.block_tokens) as usize;
+        let (ledger, speed) = (Ledger::default(), Speed::default());
+        let known = Known { ledger, speed, cached_tokens: CACHED_TOKENS, blocks };
+        if let Some(seat) = self.vacant.pop() {
+            self.mirror.set_capacity(seat, blocks);
+            self.replicas[seat] = known;
+            return seat;
+        }
         self.mirror.add_replica(blocks);
         self.rates.add_replica();
-        let (ledger, speed) = (Ledger::default(), Speed::default());
-        self.replicas.push(Known { ledger, speed, cached_tokens: CACHED_TOKENS, blocks });
+        self.replicas.push(known);
+        self.replicas.len() - 1
+    }
+
+    /// The replica is gone for good: nothing of it is left. None of its requests is open.
+    pub(crate) fn remove_replica(&mut self, seat: usize) {
+        self.mirror.set_capacity(seat, 0);
+        self.rates.remove_replica(seat);
+        self.vacant.push(seat);
     }
 
     /// Everything about one request that does not depend on the replica. `serving`: how many replicas share the pool's

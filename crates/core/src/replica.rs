@@ -1,7 +1,7 @@
 //! The record of one replica.
 
 use crate::health::{Health, HealthRecord};
-use crate::ids::Serves;
+use crate::ids::{ReplicaId, Serves};
 use crate::load::Load;
 use crate::rendezvous;
 use crate::scrapes::Schedule;
@@ -34,9 +34,24 @@ pub struct ReplicaSpec {
     pub serves: Serves,
 }
 
+/// Whether a replica belongs to its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    Member,
+    /// Removed: it is gone when its last lease is back.
+    Leaving {
+        /// An administrator had drained it before.
+        drained: bool,
+    },
+}
+
 /// One replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
+    pub(crate) id: ReplicaId,
+    pub(crate) membership: Membership,
+    /// Its place in what is predicted, where anything is.
+    pub(crate) seat: usize,
     pub(crate) load: Load,
     pub(crate) health: HealthRecord,
     pub(crate) serves: Serves,
@@ -50,11 +65,19 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(now: Time, spec: ReplicaSpec) -> Self {
+    /// `history`: its health record of before, where it was known before.
+    pub(crate) fn new(now: Time, id: ReplicaId, spec: ReplicaSpec, history: Option<HealthRecord>) -> Self {
         let schedule = if spec.scraped { Schedule::due(now) } else { Schedule::Never };
+        let health = match history {
+            Some(before) => before.again(now, spec.scraped),
+            None => HealthRecord::new(now, spec.origin, spec.scraped),
+        };
         Self {
+            id,
+            membership: Membership::Member,
+            seat: 0,
             load: Load::new(spec.slots),
-            health: HealthRecord::new(now, spec.origin, spec.scraped),
+            health,
             serves: spec.serves,
             identity: rendezvous::identity(&spec.name),
             schedule,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A pool at one moment.
 #[derive(Clone, Debug)]
 pub struct PoolSnapshot {
-    /// Every replica ever added, in order of arrival.
+    /// The replicas that are there, in order of arrival. One that was removed is DRAINING until its last lease is back.
     pub replicas: Vec<ReplicaSnapshot>,
     /// Largest minus smallest `effective_running` over the LIVE replicas, in requests.
     pub imbalance_index: f64,
@@ -84,7 +84,7 @@ pub(crate) fn snapshot(view: &View<'_>, now: Time, pins: (usize, usize)) -> Pool
 }
 
 fn one(view: &View<'_>, now: Time, index: usize, replica: &Replica, traffic: u64) -> ReplicaSnapshot {
-    let id = ReplicaId::from_index(index);
+    let id = replica.id;
     let (load, health) = (&replica.load, &replica.health);
     ReplicaSnapshot {
         id,

@@ -177,16 +177,17 @@ enum Stand {
 
 fn stand(asked: &Asked<'_, '_>, pin: &Pin, slack: u32) -> Stand {
     let Some(home) = asked.field.get(pin.branch) else { return Stand::Away };
-    let Some(row) = home.view.board.get(pin.replica.index()) else { return Stand::Away };
+    let Some(index) = home.view.place(pin.replica) else { return Stand::Away };
+    let row = &home.view.board[index];
     let above = row.running.saturating_sub(asked.least.running);
     if above >= u64::from(home.view.settings.affinity.force_rebind_gap) * REQUEST {
         return Stand::Far;
     }
-    if home.asked(pin.replica.index()) && usable(row, asked.scope, asked.least.running, slack) {
+    if home.asked(index) && usable(row, asked.scope, asked.least.running, slack) {
         return Stand::Warm;
     }
-    let least = (asked.least.branch, asked.least.index);
-    if (pin.branch, pin.replica.index()) == least { Stand::Least } else { Stand::Away }
+    let least = (asked.least.branch, asked.least.id);
+    if (pin.branch, pin.replica) == least { Stand::Least } else { Stand::Away }
 }
 
 /// LIVE, nothing waiting there, and at most `slack` above the least loaded replica.
@@ -216,14 +217,14 @@ pub(super) fn by_rendezvous(
         (None, Some(prefix)) => (prefix, affinity.prefix_slack, Reason::AffinityPrefix),
         (None, None) => return by_load,
     };
-    let mut owner: Option<(u64, usize, usize)> = None;
-    let mut winner: Option<(u64, usize, usize)> = None;
+    let mut owner: Option<(u64, usize, ReplicaId)> = None;
+    let mut winner: Option<(u64, usize, ReplicaId)> = None;
     for (at, branch) in field.iter().enumerate() {
         for (index, row) in branch.view.board.iter().enumerate() {
             if row.health != Health::Live || !branch.serves(index) {
                 continue;
             }
-            let rank = (rendezvous::score(key, row.identity), at, index);
+            let rank = (rendezvous::score(key, row.identity), at, row.id);
             owner = owner.max(Some(rank));
             if Some(rank) > winner && usable(row, scope, least.running, slack) && branch.asked(index) {
                 winner = Some(rank);
@@ -231,12 +232,12 @@ pub(super) fn by_rendezvous(
         }
     }
     match winner {
-        Some((_, at, index)) => {
+        Some((_, at, id)) => {
             let spilled = winner != owner;
-            Choice { spilled, ..Choice::of(at, ReplicaId::from_index(index), reason) }
+            Choice { spilled, ..Choice::of(at, id, reason) }
         }
         None => {
-            let elsewhere = |(_, at, index)| (at, index) != (least.branch, least.index);
+            let elsewhere = |(_, at, id)| (at, id) != (least.branch, least.id);
             Choice { spilled: owner.is_some_and(elsewhere), ..by_load }
         }
     }

@@ -1,6 +1,6 @@
 //! One pool as a choice reads it.
 
-use crate::board::Row;
+use crate::board::{self, Row};
 use crate::health::Health;
 use crate::ids::{ReplicaId, TargetIndex};
 use crate::pick::{NoReplica, PickRequest};
@@ -23,6 +23,16 @@ pub(crate) struct View<'a> {
     pub(crate) turn: usize,
     /// A random word, in case one is needed.
     pub(crate) roll: u64,
+}
+
+impl View<'_> {
+    pub(crate) fn id(&self, index: usize) -> ReplicaId {
+        self.board[index].id
+    }
+
+    pub(crate) fn place(&self, id: ReplicaId) -> Option<usize> {
+        board::place(self.board, id)
+    }
 }
 
 /// Where a pool's replicas stand among those of all branches, for whose turn it is.
@@ -91,12 +101,12 @@ impl<'a> Branch<'a> {
     }
 
     pub(crate) fn serves(&self, index: usize) -> bool {
-        self.request.may_go_to(index)
+        self.request.may_go_to(self.view.id(index))
             && self.view.board[index].serves(&self.view.replicas[index], self.request.model)
     }
 
     pub(crate) fn has_tried(&self, index: usize) -> bool {
-        !self.request.tried.is_empty() && self.request.tried.contains(&ReplicaId::from_index(index))
+        !self.request.tried.is_empty() && self.request.tried.contains(&self.view.id(index))
     }
 
     pub(crate) fn probing_has_room(&self, row: &Row) -> bool {
@@ -156,13 +166,14 @@ impl<'a> Branch<'a> {
 
     /// Whether the replica may be the one that has a slot for the request: a cheap look before a choice.
     pub(crate) fn may_take(&self, id: ReplicaId) -> bool {
-        let row = &self.view.board[id.index()];
+        let Some(index) = self.view.place(id) else { return false };
+        let row = &self.view.board[index];
         let in_use = match row.health {
             Health::Live => true,
             Health::Ejected => !self.request.has_fallback,
             Health::Probing => self.probing_has_room(row),
             Health::Starting | Health::Draining => false,
         };
-        in_use && row.has_slot && self.asked(id.index())
+        in_use && row.has_slot && self.asked(index)
     }
 }

@@ -3,6 +3,7 @@
 use super::{Branch, Scope};
 use crate::board::Row;
 use crate::health::Health;
+use crate::ids::ReplicaId;
 use crate::modes::Mode;
 
 /// What one look over all branches found.
@@ -34,7 +35,7 @@ pub(crate) struct Load {
     /// How long it is until its turn.
     distance: usize,
     pub(crate) branch: usize,
-    pub(crate) index: usize,
+    pub(crate) id: ReplicaId,
 }
 
 /// Why a replica is no candidate.
@@ -108,7 +109,7 @@ impl Survey {
 /// Why a replica is no candidate for a pick from anywhere, for an explanation.
 pub(crate) fn exclusion(branch: &Branch<'_>, index: usize, survey: &Survey) -> Option<Exclusion> {
     let row = &branch.view.board[index];
-    if !branch.request.may_go_to(index) {
+    if !branch.request.may_go_to(branch.view.id(index)) {
         return Some(Exclusion::NotTheOnly);
     }
     if !branch.serves(index) {
@@ -156,7 +157,7 @@ fn offer(best: &mut Option<Load>, at: usize, branch: &Branch<'_>, index: usize, 
         return;
     }
     let (probing, distance) = (row.health == Health::Probing, branch.distance(index));
-    let load = Load { running: row.running, probing, distance, branch: at, index };
+    let load = Load { running: row.running, probing, distance, branch: at, id: row.id };
     if best.as_ref().is_none_or(|best| load < *best) {
         *best = Some(load);
     }

@@ -14,7 +14,8 @@ pub(super) fn steps(
     choice: Result<&Choice, &NoReplica>,
 ) -> Vec<String> {
     let name = |branch: usize, id: ReplicaId| {
-        let found = asked.get(branch).and_then(|branch| branch.view.replicas.get(id.index()));
+        let at = |branch: &Branch<'_>| branch.view.place(id);
+        let found = asked.get(branch).and_then(|branch| branch.view.replicas.get(at(branch)?));
         found.map_or("?", |replica| replica.name.as_str())
     };
     let mode = asked.first().map_or(Mode::Adaptive, |branch| branch.request.mode);
@@ -42,7 +43,7 @@ pub(super) fn steps(
             format!("no-wait: no LIVE replica is {room}, {open} candidates")
         });
         if let Some(least) = survey.least_loaded() {
-            let at = name(least.branch, ReplicaId::from_index(least.index));
+            let at = name(least.branch, least.id);
             steps.push(format!("least loaded: {at} with {:.3} running", requests(least.running)));
         }
     } else if matches!(mode, Mode::Predictive) {

@@ -70,6 +70,17 @@ impl HealthRecord {
         }
     }
 
+    /// The record of a replica that was gone and is back: what it has proved and what not stays, what was seen does not.
+    pub(crate) fn again(self, now: Time, scraped: bool) -> Self {
+        let state = match (scraped, self.unproven) {
+            (true, _) => State::Starting,
+            (false, true) => State::Ejected(Ejection::new(Doubt::Upstream)),
+            (false, false) => State::Live { since: now },
+        };
+        let evidence = Evidence::default();
+        Self { state, origin: Origin::Discovered, scraped, evidence, last_transition: None, ..self }
+    }
+
     pub(crate) fn health(&self) -> Health {
         match self.state {
             State::Starting => Health::Starting,

@@ -181,7 +181,8 @@ impl Turns {
     ) -> Entry {
         if choice.takes_turn && lanes.len() > 1 {
             let before = lanes.iter().take(choice.branch).map(|lane| lane.pool.size()).sum::<usize>();
-            self.turn = before + choice.replica.index();
+            let place = lanes.get(choice.branch).and_then(|lane| lane.pool.view().place(choice.replica));
+            self.turn = before + place.unwrap_or(0);
         }
         let session = session(lanes);
         let targets = lanes.get(choice.branch).map_or(&[][..], |lane| lane.targets);

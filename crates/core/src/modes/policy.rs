@@ -2,7 +2,6 @@
 
 use super::{Scoring, candidates};
 use crate::choose::{Branch, Choice, Scope, Survey, without_candidates};
-use crate::ids::ReplicaId;
 use crate::pick::{NoReplica, Reason};
 use crate::policies::{self, Asked, Candidate, Policy};
 use crate::prng;
@@ -23,8 +22,8 @@ pub(crate) fn by_policies(
     let best = scratch.iter().map(|candidate| candidate.total).fold(0.0, f64::max);
     let wins = |candidate: &&Candidate| candidate.total >= best * (1.0 - TIE);
     let chosen = |candidate: &Candidate, reason| {
-        let of = Choice::of(candidate.branch, ReplicaId::from_index(candidate.index), reason);
-        Choice { target: Some(candidate.target), ..of }
+        let id = field[candidate.branch].view.id(candidate.index);
+        Choice { target: Some(candidate.target), ..Choice::of(candidate.branch, id, reason) }
     };
     if !spoken {
         let next = scratch.iter().min_by_key(|candidate| (candidate.distance, candidate.target));

@@ -16,15 +16,15 @@ pub(crate) fn by_cost(field: &[Branch<'_>], now: Time, scope: Scope) -> Result<C
         offer(at, branch, now, scope, &mut ties);
     }
     match ties.winner() {
-        Some(((branch, index), standing)) => {
-            let chosen = Choice::of(branch, ReplicaId::from_index(index), Reason::Predicted);
+        Some(((branch, id), standing)) => {
+            let chosen = Choice::of(branch, id, Reason::Predicted);
             Ok(Choice { takes_turn: true, depth: Some(standing.depth.0), ..chosen })
         }
         None => without_candidates(field, &Survey::of(field, scope), scope),
     }
 }
 
-fn offer(at: usize, branch: &Branch<'_>, now: Time, scope: Scope, ties: &mut Ties<(usize, usize)>) {
+fn offer(at: usize, branch: &Branch<'_>, now: Time, scope: Scope, ties: &mut Ties<(usize, ReplicaId)>) {
     let Some(predictor) = branch.view.predictor else { return };
     let query = predictor.query(now, &branch.request.prompt, branch.in_service());
     for (index, row) in branch.view.board.iter().enumerate() {
@@ -37,9 +37,9 @@ fn offer(at: usize, branch: &Branch<'_>, now: Time, scope: Scope, ties: &mut Tie
         if !open || !scope.covers(row) || !branch.asked(index) {
             continue;
         }
-        let prediction = query.predict(index);
+        let prediction = query.predict(row.seat);
         let (depth, distance) = (Reverse(prediction.depth), branch.distance(index));
         let standing = Standing { depth, inflight: row.inflight, probing, distance };
-        ties.offer(prediction.terms.cost(), standing, (at, index));
+        ties.offer(prediction.terms.cost(), standing, (at, row.id));
     }
 }

@@ -11,13 +11,11 @@ impl PinTable {
     /// Panics where the table contradicts itself. `live`: whether a replica may hold pins.
     pub(crate) fn check(&self, now: Time, live: impl Fn(ReplicaId) -> bool) {
         assert!(self.slab.len() <= self.capacity, "more pins than max_pins");
-        for (index, home) in self.homes.iter().enumerate() {
+        for home in &self.homes {
+            let id = home.id;
             let pinned = home.counts != [0; 2];
-            assert!(
-                !pinned || live(ReplicaId::from_index(index)),
-                "replica {index} holds pins and is not LIVE"
-            );
-            assert_eq!(pinned, home.pins.front().is_some(), "counts and list of replica {index} differ");
+            assert!(!pinned || live(id), "{id:?} holds pins and is not LIVE");
+            assert_eq!(pinned, home.pins.front().is_some(), "counts and list of {id:?} differ");
         }
         if self.slab.len() > WALKED {
             return;

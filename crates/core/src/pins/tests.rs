@@ -14,7 +14,7 @@ fn at(seconds: u64) -> Time {
 fn table(capacity: usize) -> PinTable {
     let lifetimes = Lifetimes { session: Duration::from_secs(SESSION), prefix: Duration::from_secs(PREFIX) };
     let mut table = PinTable::new(capacity, lifetimes, 42);
-    (0..REPLICAS).for_each(|_| table.add_replica());
+    (0..REPLICAS).for_each(|id| table.add_replica(ReplicaId(id)));
     table
 }
 

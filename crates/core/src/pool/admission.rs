@@ -155,7 +155,7 @@ impl Pool {
 
     /// Whether the replica has a free slot, or none that are known.
     pub(crate) fn has_slot(&self, id: ReplicaId) -> bool {
-        self.board.get(id.index()).is_some_and(|row| row.has_slot)
+        self.place(id).is_some_and(|place| self.board[place].has_slot)
     }
 
     pub(super) fn charge(&mut self, now: Time, waiting: Waiting) -> Charge {
@@ -205,9 +205,9 @@ impl Pool {
     /// Whether there is a replica that both could go to.
     fn compete(&self, one: &PickRequest<'_>, other: &PickRequest<'_>) -> bool {
         let serves = |index: usize, request: &PickRequest<'_>| {
-            request.may_go_to(index)
+            request.may_go_to(self.board[index].id)
                 && self.board[index].serves(&self.replicas[index], request.model)
-                && !request.tried.contains(&ReplicaId::from_index(index))
+                && !request.tried.contains(&self.board[index].id)
         };
         let in_use = |index: usize| self.board[index].health != Health::Draining;
         (0..self.board.len()).any(|index| in_use(index) && serves(index, one) && serves(index, other))
@@ -268,7 +268,7 @@ impl Pool {
 
     /// The replica's line on the board changed from `before`: remembered until places are given out.
     pub(super) fn stirred(&mut self, id: ReplicaId, before: Row) {
-        let after = &self.board[id.index()];
+        let Some(after) = self.place(id).map(|place| &self.board[place]) else { return };
         if before == *after {
             return;
         }

@@ -3,8 +3,10 @@
 use super::Pool;
 use crate::board::Row;
 use crate::choose::{Branch, Scope, choose_in};
+use crate::health::Health;
 use crate::ids::{ReplicaId, Weight};
 use crate::queue::Stir;
+use crate::replica::Membership;
 
 impl Pool {
     /// Panics where the pool contradicts itself: leases and the replicas' books differ, a replica that is not LIVE
@@ -15,20 +17,25 @@ impl Pool {
         let weight: u64 = self.replicas.iter().map(|replica| replica.load.weight()).sum();
         assert_eq!(weight, self.leases.weight, "weight in flight is that of the leases that are out");
         assert_eq!(self.board.len(), self.replicas.len(), "a row for each replica");
-        for (index, (replica, row)) in self.replicas.iter().zip(&self.board).enumerate() {
+        let ordered = self.board.windows(2).all(|pair| pair[0].id < pair[1].id);
+        assert!(ordered, "rows are in order of their ids");
+        for (replica, row) in self.replicas.iter().zip(&self.board) {
+            let leaves = replica.membership != Membership::Member;
+            assert!(!leaves || replica.load.inflight() > 0, "a removed replica without leases is gone");
+            assert!(!leaves || replica.health.health() == Health::Draining, "a removed replica drains");
             assert_eq!(*row, Row::of(replica, &self.settings), "a row is what its replica says");
             replica.load.check();
             replica.health.check();
             if let Some(predictor) = &self.predictor {
                 let inflight = replica.load.inflight() as usize;
-                assert_eq!(predictor.open(index), inflight, "the ledger holds the requests in flight");
+                assert_eq!(predictor.open(replica.seat), inflight, "the ledger holds the requests in flight");
             }
             let hosted = !replica.health.is_scraped();
             assert!(!hosted || replica.schedule.outstanding().is_none(), "a hosted replica is never scraped");
         }
         self.check_queue();
         self.pins.check(self.now, |id: ReplicaId| {
-            self.replicas.get(id.index()).is_some_and(|replica| replica.health.takes_pins())
+            self.place(id).is_some_and(|place| self.replicas[place].health.takes_pins())
         });
     }
 

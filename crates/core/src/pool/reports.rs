@@ -18,13 +18,14 @@ impl Pool {
         if let Some(charge) = lease.charge {
             self.uncharge(charge, verdict);
         }
-        let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
+        let Some(place) = self.place(lease.replica) else { return };
+        let replica = &mut self.replicas[place];
         replica.load.give_back(lease.weight, lease.sent_after);
         debug_assert!(self.leases.count > 0, "a lease was given back twice");
         self.leases.count = self.leases.count.saturating_sub(1);
         self.leases.weight = self.leases.weight.saturating_sub(lease.weight.0);
         if let (Some(predictor), Some(sent)) = (&mut self.predictor, lease.sent) {
-            predictor.ended(now, lease.replica.index(), sent);
+            predictor.ended(now, replica.seat, sent);
         }
         if replica.health.era() == lease.era {
             self.judge(now, lease.replica, verdict, lease.sent_at, last_byte);
@@ -32,13 +33,14 @@ impl Pool {
             replica.health.byte(last_byte);
             self.start_scrape(now, lease.replica);
         }
+        self.let_go(lease.replica);
         self.settle(now);
     }
 
     /// Books a verdict that was deferred at the release.
     pub fn book(&mut self, now: Time, id: ReplicaId, verdict: Verdict, last_byte: Option<Time>) {
         let now = self.advance(now);
-        if id.index() < self.replicas.len() {
+        if self.place(id).is_some() {
             self.judge(now, id, verdict, now, last_byte);
         }
         self.settle(now);
@@ -47,13 +49,14 @@ impl Pool {
     /// Answers [`Effect::Scrape`]. One that nobody asked for is taken for what it says all the same.
     pub fn scraped(&mut self, now: Time, id: ReplicaId, scrape: Scrape, last_byte: Option<Time>) {
         let now = self.advance(now);
-        let Some(replica) = self.replicas.get_mut(id.index()) else { return };
+        let Some(place) = self.place(id) else { return };
+        let replica = &mut self.replicas[place];
         let started = replica.schedule.outstanding().unwrap_or(now);
         replica.schedule.answered(now, self.settings.health.scrape_interval, &mut self.prng);
         if let Scrape::Healthy { load } = &scrape {
             replica.last_good_scrape = Some(now);
             replica.load.scraped(*load);
-            self.predictor.iter_mut().for_each(|predictor| predictor.scraped(now, id.index(), *load));
+            self.predictor.iter_mut().for_each(|predictor| predictor.scraped(now, replica.seat, *load));
             let available = load.is_some();
             if available != replica.metrics {
                 replica.metrics = available;
@@ -77,7 +80,8 @@ impl Pool {
         let health = &self.settings.health;
         let may_eject = matches!(verdict, Verdict::Busy | Verdict::ConnectFailed | Verdict::Failure(_));
         let spared = may_eject && spared(&self.replicas, id);
-        let replica = &mut self.replicas[id.index()];
+        let Some(place) = self.place(id) else { return };
+        let replica = &mut self.replicas[place];
         replica.health.byte(last_byte);
         let step = replica.health.verdict(now, id, verdict, sent, spared, health);
         self.apply(now, id, step);
@@ -88,10 +92,8 @@ impl Pool {
 /// The floor under ejections for upstream failures: never the last LIVE replica of a pool, never more than half of
 /// those it knows. Drained ones are not counted as known: they are out for good reason.
 fn spared(replicas: &[Replica], id: ReplicaId) -> bool {
-    let others_live = replicas
-        .iter()
-        .enumerate()
-        .any(|(index, replica)| index != id.index() && replica.health.health() == Health::Live);
+    let others_live =
+        replicas.iter().any(|replica| replica.id != id && replica.health.health() == Health::Live);
     let known = replicas.iter().filter(|replica| replica.health.health() != Health::Draining).count();
     let ejected =
         replicas.iter().filter(|replica| replica.health.ejected_for() == Some(Doubt::Upstream)).count();

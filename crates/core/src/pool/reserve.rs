@@ -14,10 +14,11 @@ impl Pool {
     /// pins.
     pub fn answered(&mut self, now: Time, lease: &Lease) {
         let now = self.advance(now);
-        let Some(replica) = self.replicas.get_mut(lease.replica.index()) else { return };
+        let Some(place) = self.place(lease.replica) else { return };
+        let replica = &mut self.replicas[place];
         replica.health.answer_begun(now);
         if let (Some(predictor), Some(sent)) = (&mut self.predictor, lease.sent) {
-            predictor.answered(now, lease.replica.index(), sent);
+            predictor.answered(now, replica.seat, sent);
         }
         if replica.health.takes_pins() {
             for hold in [lease.holds.session, lease.holds.prefix].into_iter().flatten() {
@@ -63,11 +64,12 @@ impl Pool {
         choice: &Choice,
         waiting: Option<Waiting>,
     ) -> Picked {
+        let place = self.place(choice.replica).unwrap_or_default();
         if choice.takes_turn {
-            self.turn = choice.replica.index();
+            self.turn = place;
         }
         let weight = Weight(request.weight.0.max(REQUEST));
-        let replica = &mut self.replicas[choice.replica.index()];
+        let replica = &mut self.replicas[place];
         replica.picks += 1;
         replica.traffic.add(now);
         let sent_after = replica.load.reserve(weight);
@@ -80,9 +82,10 @@ impl Pool {
             sent_after,
             era: replica.health.era(),
             holds: choice.holds,
-            sent: self.predictor.as_mut().and_then(|predictor| {
-                predictor.sent(now, choice.replica.index(), &request.prompt, choice.depth)
-            }),
+            sent: self
+                .predictor
+                .as_mut()
+                .and_then(|predictor| predictor.sent(now, replica.seat, &request.prompt, choice.depth)),
             charge: waiting.filter(|_| self.has_slots()).map(|waiting| self.charge(now, waiting)),
         };
         self.update_row(choice.replica);

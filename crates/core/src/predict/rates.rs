@@ -48,6 +48,12 @@ impl Rates {
         self.traffic.push(0.0);
     }
 
+    pub(crate) fn remove_replica(&mut self, replica: usize) {
+        if let Some(count) = self.traffic.get_mut(replica) {
+            *count = 0.0;
+        }
+    }
+
     /// A request of `prompt` tokens goes to `replica`, with `prefill` seconds of work.
     pub(crate) fn sent(&mut self, now: Time, replica: usize, prompt: u32, prefill: f64) {
         let faded = faded(now.since(self.at));

@@ -7,7 +7,7 @@ fn at(millis: u64) -> Time {
 
 fn predictor(replicas: usize) -> Predictor {
     let mut predictor = Predictor::new();
-    (0..replicas).for_each(|_| predictor.add_replica());
+    (0..replicas).for_each(|seat| assert_eq!(predictor.add_replica(), seat));
     predictor
 }
 
@@ -111,4 +111,20 @@ fn the_engine_says_how_much_it_can_hold() {
     let tokens = |predictor: &Predictor| (2.0 * predictor.block_tokens) as u64 + 1;
     predictor.scraped(at(10), 0, load(tokens(&predictor)));
     assert_eq!(predictor.query(at(20), &prompt(2000, &TALK), 1).depth(0), 2);
+}
+
+#[test]
+fn a_seat_that_was_given_back_is_used_again_and_remembers_nothing() {
+    let mut predictor = predictor(2);
+    let sent = predictor.sent(at(0), 1, &prompt(2000, &TALK), None).unwrap();
+    predictor.answered(at(204), 1, sent);
+    predictor.ended(at(500), 1, sent);
+    predictor.remove_replica(1);
+    assert_eq!(predictor.query(at(1000), &prompt(2000, &TALK), 1).depth(0), 0);
+    assert_eq!(predictor.rates.traffic(1), 0.0);
+    assert_eq!((predictor.add_replica(), predictor.add_replica()), (1, 2));
+    let query = predictor.query(at(1000), &prompt(2000, &TALK), 3);
+    assert_eq!([0, 1, 2].map(|seat| query.depth(seat)), [0; 3]);
+    predictor.sent(at(1000), 1, &prompt(2000, &TALK), None).unwrap();
+    assert_eq!(predictor.query(at(1000), &prompt(2000, &TALK), 3).depth(1), 4, "it has room again");
 }

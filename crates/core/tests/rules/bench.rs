@@ -99,6 +99,7 @@ impl Bench {
                     Effect::AbortUnanswered(_)
                     | Effect::Transition(_)
                     | Effect::MetricsChanged { .. }
+                    | Effect::Removed(_)
                     | Effect::Granted { .. }
                     | Effect::Denied { .. } => {}
                 }
@@ -161,7 +162,8 @@ impl Bench {
     }
 
     pub(crate) fn snapshot(&self, id: u32) -> ReplicaSnapshot {
-        self.pool.snapshot(self.now).replicas.swap_remove(id as usize)
+        let replicas = self.pool.snapshot(self.now).replicas;
+        replicas.into_iter().find(|replica| replica.id.0 == id).expect("a replica that is there")
     }
 
     pub(crate) fn pins(&self) -> (usize, usize) {
@@ -181,6 +183,7 @@ pub(crate) fn words(effects: &[Effect], scrapes: bool) -> Vec<String> {
             Effect::Transition(t) => Some(format!("{}({})", t.to.as_str(), t.reason.as_str())),
             Effect::Granted { .. } => Some("granted".to_owned()),
             Effect::Denied { .. } => Some("denied".to_owned()),
+            Effect::Removed(_) => Some("removed".to_owned()),
             Effect::MetricsChanged { available, .. } => {
                 Some(format!("metrics{}", if *available { '+' } else { '-' }))
             }

@@ -12,6 +12,7 @@ mod lanes_bench;
 mod limits;
 mod limits_clock;
 mod limits_kept;
+mod membership;
 mod only;
 mod pick;
 mod pins;

@@ -2,12 +2,14 @@
 
 use crate::waiting::Waiter;
 use sluicegate_core::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 pub(crate) struct Shadow {
     pub(crate) settings: PoolSettings,
-    pub(crate) replicas: Vec<Known>,
+    pub(crate) replicas: BTreeMap<u32, Known>,
+    /// Of names that were removed: when their cooldown ends, and whether they were EJECTED and not LIVE since.
+    pub(crate) gone: HashMap<String, (Time, bool)>,
     pub(crate) leases: Vec<Open>,
     /// Who waits, in order of arrival.
     pub(crate) queue: Vec<Waiter>,
@@ -18,6 +20,17 @@ pub(crate) struct Shadow {
 }
 
 pub(crate) struct Known {
+    pub(crate) name: String,
+    /// Was removed: its last leases run.
+    pub(crate) leaving: bool,
+    /// Drained by an administrator.
+    pub(crate) drained: bool,
+    /// Is PROBING before it is LIVE: not known at start-up.
+    newcomer: bool,
+    /// Likewise: was EJECTED and not LIVE since.
+    pub(crate) ejected: bool,
+    /// Takes nothing before.
+    pub(crate) cooled: Time,
     pub(crate) health: Health,
     pub(crate) hosted: bool,
     pub(crate) slots: Option<u32>,
@@ -53,7 +66,8 @@ impl Shadow {
     pub(crate) fn new(settings: PoolSettings) -> Self {
         Self {
             settings,
-            replicas: Vec::new(),
+            replicas: BTreeMap::new(),
+            gone: HashMap::new(),
             leases: Vec::new(),
             queue: Vec::new(),
             warm: HashMap::new(),
@@ -61,9 +75,21 @@ impl Shadow {
         }
     }
 
-    pub(crate) fn add(&mut self, now: Time, spec: &ReplicaSpec) {
-        self.replicas.push(Known {
-            health: if spec.scraped { Health::Starting } else { Health::Live },
+    pub(crate) fn add(&mut self, now: Time, id: u32, spec: &ReplicaSpec) {
+        let back = self.gone.remove(&spec.name);
+        let (cooled, ejected) = back.unwrap_or((Time::ZERO, false));
+        let known = Known {
+            name: spec.name.clone(),
+            leaving: false,
+            drained: false,
+            newcomer: back.is_some() || spec.origin == Origin::Discovered,
+            ejected,
+            cooled,
+            health: match (spec.scraped, ejected) {
+                (true, _) => Health::Starting,
+                (false, true) => Health::Ejected,
+                (false, false) => Health::Live,
+            },
             hosted: !spec.scraped,
             slots: spec.slots,
             serves: match &spec.serves {
@@ -77,27 +103,32 @@ impl Shadow {
             outstanding: None,
             since: now,
             cooldown: Duration::ZERO,
-            ejected_for_5xx: false,
-        });
+            ejected_for_5xx: !spec.scraped && ejected,
+        };
+        assert!(self.replicas.insert(id, known).is_none(), "an id was given out twice");
+    }
+
+    pub(crate) fn known_mut(&mut self, id: u32) -> &mut Known {
+        self.replicas.get_mut(&id).expect("a replica that is there")
     }
 
     pub(crate) fn open(&mut self, lease: Open) {
         let id = lease.replica;
         self.leases.push(lease);
         let own = self.inflight(id);
-        let most = &mut self.replicas[id as usize].own_most;
+        let most = &mut self.known_mut(id).own_most;
         *most = own.max(*most);
     }
 
     pub(crate) fn scrape_started(&mut self, id: u32) {
-        self.replicas[id as usize].own_most = self.inflight(id);
+        self.known_mut(id).own_most = self.inflight(id);
     }
 
     pub(crate) fn transition(&mut self, t: &Transition) {
         use Health::*;
         use TransitionReason as R;
-        let health = |shadow: &Self, wanted| shadow.replicas.iter().filter(|r| r.health == wanted).count();
-        let replica = &self.replicas[t.replica.0 as usize];
+        let health = |shadow: &Self, wanted| shadow.replicas.values().filter(|r| r.health == wanted).count();
+        let replica = &self.replicas[&t.replica.0];
         assert_eq!(t.from, replica.health, "an unannounced transition before {t:?}");
         let allowed = match (t.from, t.to, t.reason) {
             (Starting, Live | Probing, R::FirstScrape)
@@ -115,17 +146,29 @@ impl Shadow {
         let in_state = t.at.since(replica.since);
         let early = match t.reason {
             R::Proved => in_state < self.settings.health.probing_window,
-            R::CooldownOver => in_state < replica.cooldown,
+            R::CooldownOver => in_state < replica.cooldown || t.at < replica.cooled,
+            R::FirstScrape => {
+                t.at < replica.cooled || (t.to == Live && (replica.newcomer || replica.ejected))
+            }
             _ => false,
         };
         assert!(!early, "too early after {in_state:?}: {t:?}");
         if t.reason == R::UpstreamFailures {
             assert!(health(self, Live) >= 2, "5xx took the last LIVE replica: {t:?}");
-            let out = self.replicas.iter().filter(|r| r.health == Ejected && r.ejected_for_5xx).count() + 1;
+            let out = self.replicas.values().filter(|r| r.health == Ejected && r.ejected_for_5xx).count() + 1;
             let known = self.replicas.len() - health(self, Draining);
             assert!(out * 2 <= known, "5xx took more than half: {t:?}");
         }
-        let replica = &mut self.replicas[t.replica.0 as usize];
+        let replica = self.known_mut(t.replica.0);
+        assert!(!replica.leaving || t.to == Draining, "a removed replica came back: {t:?}");
+        match (t.from, t.to) {
+            (_, Ejected) if t.from != Draining => {
+                replica.ejected = true;
+                replica.cooled = t.at + t.cooldown.unwrap_or_default();
+            }
+            (Probing, Live) => replica.ejected = false,
+            _ => {}
+        }
         replica.health = t.to;
         replica.since = t.at;
         replica.cooldown = t.cooldown.unwrap_or_default();
@@ -135,7 +178,7 @@ impl Shadow {
     }
 
     pub(crate) fn answered(&mut self, replica: u32, session: Option<Session>, prefix: Option<u64>) {
-        if self.replicas[replica as usize].health != Health::Live {
+        if self.health(replica) != Health::Live {
             return;
         }
         let keys = [session.map(|s| ("session", hash(s))), prefix.map(|hash| ("prefix", hash))];
@@ -147,7 +190,7 @@ impl Shadow {
     pub(crate) fn check_pick(&self, asked: &Asked<'_>, outcome: Result<(ReplicaId, Reason), NoReplica>) {
         let request = &asked.request;
         let serving: Vec<u32> =
-            (0..self.replicas.len() as u32).filter(|id| self.serves(*id, request.model)).collect();
+            self.replicas.keys().copied().filter(|id| self.serves(*id, request.model)).collect();
         let untried: Vec<u32> =
             serving.iter().copied().filter(|id| !request.tried.contains(&ReplicaId(*id))).collect();
         let fits = |id: &u32| !asked.needs_slot || self.has_slot(*id);
@@ -216,7 +259,8 @@ impl Shadow {
 
     pub(crate) fn check_counts(&self, snapshot: &PoolSnapshot) {
         assert_eq!(snapshot.replicas.len(), self.replicas.len());
-        for (id, seen) in (0_u32..).zip(&snapshot.replicas) {
+        for (id, seen) in self.replicas.keys().copied().zip(&snapshot.replicas) {
+            assert_eq!(seen.id, ReplicaId(id), "in order of arrival");
             assert_eq!(seen.health, self.health(id), "replica {id} changed unannounced");
             assert_eq!(seen.inflight as usize, self.inflight(id));
             assert_eq!(thousandths(seen.inflight_weight), self.weight(id));
@@ -234,12 +278,12 @@ impl Shadow {
     }
 
     pub(crate) fn serves(&self, id: u32, model: Option<ModelId>) -> bool {
-        let only = self.replicas[id as usize].serves;
+        let only = self.replicas[&id].serves;
         only.is_none() || model.is_none() || only == model
     }
 
     pub(crate) fn health(&self, id: u32) -> Health {
-        self.replicas[id as usize].health
+        self.replicas[&id].health
     }
 
     fn at(&self, id: u32) -> impl Iterator<Item = &Open> {
@@ -255,7 +299,7 @@ impl Shadow {
     }
 
     fn running(&self, id: u32) -> u64 {
-        let replica = &self.replicas[id as usize];
+        let replica = &self.replicas[&id];
         let Some((running, _)) = replica.engine else { return self.weight(id) };
         let running = u64::from(running) * 1000;
         match self.settings.load_source {
@@ -267,7 +311,7 @@ impl Shadow {
     }
 
     fn waiting(&self, id: u32) -> u64 {
-        let replica = &self.replicas[id as usize];
+        let replica = &self.replicas[&id];
         let (running, waiting) = replica.engine.unwrap_or((0, 0));
         if replica.engine.is_some() && self.settings.load_source == LoadSource::Engine {
             return u64::from(waiting) * 1000;

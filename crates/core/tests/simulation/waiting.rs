@@ -49,7 +49,7 @@ impl Waiter {
 
 impl Shadow {
     pub(crate) fn has_slot(&self, id: u32) -> bool {
-        let replica = &self.replicas[id as usize];
+        let replica = &self.replicas[&id];
         let waits = replica.engine.is_some_and(|(_, waiting)| waiting > 0);
         let taken = replica.foreign + self.inflight(id);
         replica.slots.is_none_or(|slots| taken < slots as usize && !waits)
@@ -68,7 +68,7 @@ impl Shadow {
     }
 
     fn untried(&self, request: &PickRequest<'_>) -> Vec<u32> {
-        let ids = 0..self.replicas.len() as u32;
+        let ids = self.replicas.keys().copied();
         ids.filter(|id| self.serves(*id, request.model) && !request.tried.contains(&ReplicaId(*id))).collect()
     }
 
@@ -131,7 +131,7 @@ impl World {
                 max_wait: Duration::from_millis(self.random.below(60_000)),
             },
         };
-        let slotted = self.shadow.replicas.iter().any(|replica| replica.slots.is_some());
+        let slotted = self.shadow.replicas.values().any(|replica| replica.slots.is_some());
         let asked = Asked { request, needs_slot: slotted };
         let (places, hope) = (self.shadow.places(&request), self.shadow.has_hope(&request));
         let full = self.shadow.of_route(waiting.route) >= waiting.limits.max_length;

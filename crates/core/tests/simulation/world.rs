@@ -17,6 +17,8 @@ pub(crate) struct World {
     last_transition: Option<Transition>,
     /// Who is to be told that the queue is full.
     pub(crate) gives_way: Option<Ticket>,
+    /// Replicas ever added under an id of their own.
+    added: u32,
 }
 
 impl World {
@@ -35,6 +37,7 @@ impl World {
             canaries: Vec::new(),
             last_transition: None,
             gives_way: None,
+            added: 0,
         };
         for _ in 0..world.random.below(5) {
             world.add(Origin::Startup);
@@ -53,7 +56,13 @@ impl World {
             67 => self.set_slots(),
             68 => self.set_serves(),
             69..=80 => self.scrape(),
-            81 => self.drain(),
+            81 => {
+                if self.random.flip() {
+                    self.drain()
+                } else {
+                    self.remove()
+                }
+            }
             82..=83 => self.undrain(),
             84 => self.book(),
             85..=86 => self.canary(),
@@ -87,12 +96,12 @@ impl World {
     }
 
     fn add(&mut self, origin: Origin) {
-        let n = self.shadow.replicas.len();
-        if n >= 8 {
+        if self.shadow.replicas.len() >= 8 {
             return;
         }
+        let n = self.free_name();
         let spec = ReplicaSpec {
-            name: format!("http://10.0.0.{n}:8000"),
+            name: name(n),
             origin,
             scraped: self.random.below(6) > 0,
             slots: self.random.slots(self.scarce),
@@ -102,8 +111,61 @@ impl World {
                 Serves::Only(vec![ModelId(n as u32 % 2)])
             },
         };
-        self.shadow.add(self.now, &spec);
-        assert_eq!(self.pool.add(self.now, spec), ReplicaId(n as u32));
+        let leaving = self.shadow.replicas.iter().find(|(_, known)| known.name == spec.name);
+        if let Some(id) = leaving.map(|(id, _)| *id) {
+            // Before the pool: it may have a transition to tell.
+            self.shadow.known_mut(id).leaving = false;
+            assert_eq!(self.pool.add(self.now, spec), ReplicaId(id), "it is still there");
+            let drained = self.shadow.replicas[&id].drained;
+            let health = self.health_of(id);
+            assert_eq!(health == Health::Draining, drained, "an administrator's word stands");
+            return;
+        }
+        let id = self.added;
+        self.added += 1;
+        self.shadow.add(self.now, id, &spec);
+        assert_eq!(self.pool.add(self.now, spec), ReplicaId(id), "ids are never used again");
+    }
+
+    /// One of few names that no replica has, leaving ones apart.
+    fn free_name(&mut self) -> u64 {
+        loop {
+            let n = self.random.below(12);
+            let taken = |known: &Known| !known.leaving && known.name == name(n);
+            if !self.shadow.replicas.values().any(taken) {
+                return n;
+            }
+        }
+    }
+
+    fn health_of(&self, id: u32) -> Health {
+        let snapshot = self.pool.snapshot(self.now);
+        snapshot.replicas.iter().find(|seen| seen.id.0 == id).expect("it is there").health
+    }
+
+    fn remove(&mut self) {
+        if let Some(id) = self.any_replica() {
+            let known = self.shadow.known_mut(id);
+            if !known.leaving {
+                known.leaving = true;
+                known.drained = known.health == Health::Draining;
+            }
+            self.pool.remove(self.now, ReplicaId(id));
+        }
+    }
+
+    /// A replica is gone: nothing of it is left.
+    fn removed(&mut self, id: ReplicaId) {
+        assert_eq!(self.shadow.inflight(id.0), 0, "gone with leases out");
+        let known = self.shadow.replicas.remove(&id.0).expect("it was there");
+        assert!(known.leaving && known.health == Health::Draining);
+        self.shadow.gone.insert(known.name, (known.cooled, known.ejected));
+        self.canaries.retain(|canary| *canary != id);
+    }
+
+    fn any_replica(&mut self) -> Option<u32> {
+        let nth = self.random.choose(self.shadow.replicas.len())?;
+        self.shadow.replicas.keys().copied().nth(nth)
     }
 
     fn pick(&mut self) {
@@ -149,19 +211,19 @@ impl World {
     }
 
     fn set_slots(&mut self) {
-        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
+        if let Some(id) = self.any_replica() {
             let slots = self.random.slots(self.scarce);
-            self.shadow.replicas[id].slots = slots;
-            self.pool.set_slots(ReplicaId(id as u32), slots);
+            self.shadow.known_mut(id).slots = slots;
+            self.pool.set_slots(ReplicaId(id), slots);
         }
     }
 
     fn set_serves(&mut self) {
-        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
+        if let Some(id) = self.any_replica() {
             let only = self.random.model();
-            self.shadow.replicas[id].serves = only;
+            self.shadow.known_mut(id).serves = only;
             let serves = only.map_or(Serves::All, |model| Serves::Only(vec![model]));
-            self.pool.set_serves(ReplicaId(id as u32), serves);
+            self.pool.set_serves(ReplicaId(id), serves);
         }
     }
 
@@ -188,23 +250,22 @@ impl World {
 
     fn book(&mut self) {
         let (verdict, last_byte) = (self.random.verdict(), self.last_byte());
-        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
-            self.pool.book(self.now, ReplicaId(id as u32), verdict, last_byte);
+        if let Some(id) = self.any_replica() {
+            self.pool.book(self.now, ReplicaId(id), verdict, last_byte);
         }
     }
 
     fn scrape(&mut self) {
-        let waiting: Vec<usize> = (0..self.shadow.replicas.len())
-            .filter(|id| self.shadow.replicas[*id].outstanding.is_some())
-            .collect();
+        let waits = |(id, known): (&u32, &Known)| known.outstanding.map(|_| *id);
+        let waiting: Vec<u32> = self.shadow.replicas.iter().filter_map(waits).collect();
         if let Some(index) = self.random.choose(waiting.len()) {
             self.answer_scrape(waiting[index]);
         }
     }
 
-    fn answer_scrape(&mut self, id: usize) {
+    fn answer_scrape(&mut self, id: u32) {
         let scrape = self.random.scrape();
-        let replica = &mut self.shadow.replicas[id];
+        let replica = self.shadow.known_mut(id);
         let started = replica.outstanding.take().expect("one is outstanding");
         if let Scrape::Healthy { load } = &scrape {
             replica.engine = load.map(|load| (load.running, load.waiting));
@@ -212,18 +273,20 @@ impl World {
             replica.seen = started;
         }
         let last_byte = self.last_byte();
-        self.pool.scraped(self.now, ReplicaId(id as u32), scrape, last_byte);
+        self.pool.scraped(self.now, ReplicaId(id), scrape, last_byte);
     }
 
     fn drain(&mut self) {
-        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
-            self.pool.drain(self.now, ReplicaId(id as u32));
+        if let Some(id) = self.any_replica() {
+            self.shadow.known_mut(id).drained = true;
+            self.pool.drain(self.now, ReplicaId(id));
         }
     }
 
     fn undrain(&mut self) {
-        if let Some(id) = self.random.choose(self.shadow.replicas.len()) {
-            self.pool.undrain(self.now, ReplicaId(id as u32));
+        if let Some(id) = self.any_replica() {
+            self.shadow.known_mut(id).drained = false;
+            self.pool.undrain(self.now, ReplicaId(id));
         }
     }
 
@@ -274,7 +337,7 @@ impl World {
                 Effect::Scrape(id) => {
                     self.shadow.serial += 1;
                     let serial = self.shadow.serial;
-                    let replica: &mut Known = &mut self.shadow.replicas[id.0 as usize];
+                    let replica: &mut Known = self.shadow.known_mut(id.0);
                     assert!(!replica.hosted && replica.outstanding.is_none(), "a second scrape of {id:?}");
                     replica.outstanding = Some(serial);
                     self.shadow.scrape_started(id.0);
@@ -286,14 +349,15 @@ impl World {
                         transition.reason,
                         TransitionReason::UpstreamFailures | TransitionReason::ProbeFailed
                     );
-                    self.shadow.replicas[transition.replica.0 as usize].ejected_for_5xx = upstream;
+                    self.shadow.known_mut(transition.replica.0).ejected_for_5xx = upstream;
                     self.last_transition = Some(transition);
                 }
+                Effect::Removed(id) => self.removed(id),
                 Effect::Granted { ticket, picked } => self.granted(ticket, picked),
                 Effect::Denied { ticket, why } => self.denied(ticket, why),
                 Effect::AbortUnanswered(id) => self.check_abort(id),
                 Effect::MetricsChanged { replica, available } => {
-                    assert_eq!(self.shadow.replicas[replica.0 as usize].engine.is_some(), available);
+                    assert_eq!(self.shadow.replicas[&replica.0].engine.is_some(), available);
                 }
             }
         }
@@ -308,11 +372,15 @@ impl World {
             TransitionReason::Refused | TransitionReason::ScrapesFailed | TransitionReason::ProbeFailed
         );
         assert!(last.replica == id && last.to == Health::Ejected && dead, "aborted after {last:?}");
-        self.shadow.replicas[id.0 as usize].ejected_for_5xx = false;
+        self.shadow.known_mut(id.0).ejected_for_5xx = false;
     }
 
     fn last_byte(&mut self) -> Option<Time> {
         let age = self.random.below(100_000_000_000);
         self.random.flip().then(|| Time::from_nanos(self.now.as_nanos().saturating_sub(age)))
     }
+}
+
+fn name(n: u64) -> String {
+    format!("http://10.0.0.{n}:8000")
 }

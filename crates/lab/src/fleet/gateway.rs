@@ -187,7 +187,7 @@ impl Decider for Gateway {
                 Effect::Canary(replica) => Order::Canary(replica),
                 Effect::AbortUnanswered(replica) => Order::AbortUnanswered(replica),
                 Effect::Transition(transition) => Order::Note(transition),
-                Effect::MetricsChanged { .. } => continue,
+                Effect::MetricsChanged { .. } | Effect::Removed(_) => continue,
                 Effect::Granted { ticket, picked } => {
                     let Some(job) = self.waiting.remove(&ticket) else {
                         debug_assert!(false, "orders are read before anybody can leave");
