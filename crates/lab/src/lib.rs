@@ -2,12 +2,13 @@
 //!
 //! - [`engine`]: the model itself. Pure: time is an argument, requests go in, tokens come out, there is one next deadline.
 //! - [`fleet`]: many of them in virtual time behind one decider: the core that serves real traffic, or a rival.
+//! - [`replay`]: recorded traffic through a fleet, under one policy after the other.
 //! - [`rivals`]: other ways to choose a replica, from their published descriptions.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
 //! - [`load`]: measured load over HTTP, for `sluicegate load`; [`client`] and [`latency`] are what it and the demo's traffic ask
 //!   and count with.
 //! - [`traffic`]: closed-loop chat traffic over HTTP, for the demo.
-//! - [`rng`]: the seeded random source of all three.
+//! - [`rng`]: the seeded random source of all.
 //!
 //! # What is modelled
 //! Continuous batching: every step carries one token of each decoding request and, with what is left of
@@ -29,6 +30,7 @@ pub mod engine;
 pub mod fleet;
 pub mod latency;
 pub mod load;
+pub mod replay;
 pub mod rivals;
 pub mod rng;
 pub mod sim;

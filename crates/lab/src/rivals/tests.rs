@@ -114,13 +114,11 @@ fn old_numbers_herd_and_fresh_ones_do_not() {
 
 #[test]
 fn cost_rules_stay_where_it_is_warm_until_the_queue_costs_more() {
-    let rules: [(&str, Box<dyn Fn() -> Vec<Record>>); 3] = [
-        ("overlap", Box::new(|| run(Overlap::new(BLOCK), 3, warm_then_crowd()))),
-        ("product", Box::new(|| run(Product::new(3, 780, BLOCK), 3, warm_then_crowd()))),
-        ("oracle", Box::new(|| run(Oracle::default(), 3, warm_then_crowd()))),
-    ];
-    for (name, records) in rules {
-        let places = places(&records());
+    let overlap = run(Overlap::new(BLOCK), 3, warm_then_crowd());
+    let product = run(Product::new(3, 780, BLOCK), 3, warm_then_crowd());
+    let oracle = run(Oracle::default(), 3, warm_then_crowd());
+    for (name, records) in [("overlap", overlap), ("product", product), ("oracle", oracle)] {
+        let places = places(&records);
         assert_eq!(places[1], places[0], "{name}: warm");
         let elsewhere = places[2..].iter().filter(|place| **place != places[0]).count();
         assert!(elsewhere >= 8, "{name}: {elsewhere} of 20 left the crowd");
