@@ -9,6 +9,7 @@ mod key;
 mod load;
 mod logging;
 mod open_files;
+mod replay;
 mod serve;
 mod signals;
 mod sim;
@@ -44,6 +45,7 @@ Examples:
   sluicegate explain --model qwen3 --session s-17 --text 'Hello'
   sluicegate usage usage.jsonl --by route --by day
   sluicegate load http://127.0.0.1:8080 --rate 20 --duration 5m
+  sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
 
 Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.
 Exit codes: 0 success, 1 failure while running, 2 error in the configuration or the command line.";
@@ -58,6 +60,8 @@ enum Command {
     Explain(ExplainArgs),
     /// Sum usage logs, and hold the sums against the engines' own counters
     Usage(Box<usage::UsageArgs>),
+    /// Play recorded traffic through simulated replicas, under one policy after the other
+    Replay(Box<replay::ReplayArgs>),
     /// Make an API key, or the hash of one
     Key(key::KeyArgs),
     /// Run simulated vLLM replicas
@@ -191,6 +195,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Load(args) => load::run(&args),

@@ -17,6 +17,7 @@ mod one_call;
 #[cfg(test)]
 mod plain_gateway;
 mod reconcile;
+mod replay;
 pub mod usage_log;
 mod usage_sums;
 

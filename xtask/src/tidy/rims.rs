@@ -65,6 +65,7 @@ const RIMS: &[Rim] = &[
             ("crates/proxy/src/server.rs", "the data-plane threads and the one for scrapes"),
             ("crates/app/src/usage_log.rs", "writing usage lines must never block a request"),
             ("crates/app/src/admin.rs", "the admin listener has a runtime of its own"),
+            ("crates/app/src/replay/runs.rs", "simulations of different policies run side by side"),
         ],
         mend: "use the runtime there is",
     },

@@ -1,0 +1,129 @@
+//! `sluicegate replay`: recorded traffic through simulated replicas, under one policy after the other.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use sluicegate_lab::engine::Profile;
+use sluicegate_lab::fleet::Job;
+use sluicegate_lab::replay::{Policy, at_speed, capacity, settings};
+
+use super::{Failure, print, tell};
+use crate::replay::{self, Facts, Plan};
+use crate::usage_sums::plain;
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(super) struct ReplayArgs {
+    /// A Mooncake trace (JSON lines), an Azure LLM trace (CSV), or a usage log; gzip where it ends in .gz
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Simulated replicas
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    replicas: u16,
+    /// A policy, or `all`; may be repeated
+    #[arg(long = "policy", value_name = "POLICY", default_values = ["round-robin", "least-connections", "adaptive"])]
+    policies: Vec<String>,
+    /// Scale arrivals to this part of what round robin can just keep up with: 0.7 is 70 % of its capacity
+    #[arg(long, value_name = "PART", value_parser = positive)]
+    load: Option<f64>,
+    /// Let requests arrive so many times as fast as recorded
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = positive, conflicts_with = "load")]
+    speed: f64,
+    /// Read only so many requests
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// What each replica can do
+    #[arg(long, default_value = "h100", value_parser = Profile::NAMES)]
+    profile: String,
+    /// Slots that policies with slots take for known [default: what the engine runs at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    slots: Option<u32>,
+    /// Decides what is left to chance
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write one JSON object in the place of the table
+    #[arg(long)]
+    json: bool,
+    /// Write the table and plots as one HTML page, too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Policies that run at the same time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+}
+
+const HELP: &str = "\
+Examples:
+  sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7
+";
+
+pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let policies = policies(&args.policies)?;
+    let profile = Profile::named(&args.profile).unwrap_or_default();
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let trace = replay::read(&args.trace, limit, profile.block_tokens).map_err(Failure::running)?;
+    if let Some(first) = trace.bad.first() {
+        // The message may quote the line, which may be anything.
+        let first = plain(first);
+        tell(format_args!("note: {} lines are no requests; the first: {first}\n", trace.bad.len()));
+    }
+    let settings = settings(usize::from(args.replicas), profile);
+    let speed = match args.load {
+        None => args.speed,
+        Some(load) => load * capacity(&settings, &trace.jobs).speed,
+    };
+    let jobs: Vec<Job> = at_speed(&trace.jobs, speed);
+    let slots = args.slots.unwrap_or(settings.profile.max_num_seqs);
+    let facts = facts(args, trace.form, speed, &jobs);
+    let plan =
+        Plan { settings, policies: &policies, jobs: &jobs, slots, seed: args.seed, threads: args.threads };
+    let runs = replay::run_all(&plan);
+    if let Some(path) = &args.html {
+        let page = replay::html(&facts, &runs).map_err(Failure::running)?;
+        let written = std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()));
+        written.map_err(Failure::running)?;
+    }
+    if args.json {
+        return print(&replay::json(&facts, &runs).map_err(Failure::running)?);
+    }
+    print(&format!("{}\n\n{}", plain(&facts.line()), replay::table(&runs)))
+}
+
+fn facts(args: &ReplayArgs, form: &'static str, speed: f64, jobs: &[Job]) -> Facts {
+    let times = || jobs.iter().map(|job| job.arrives);
+    let span = times().max().unwrap_or_default().since(times().min().unwrap_or_default());
+    Facts {
+        trace: args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        form,
+        requests: jobs.len(),
+        replicas: usize::from(args.replicas),
+        profile: args.profile.clone(),
+        speed,
+        requests_per_second: jobs.len() as f64 / span.as_secs_f64().max(1.0),
+        load: args.load,
+        seed: args.seed,
+    }
+}
+
+fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
+    let mut policies = Vec::new();
+    for name in names {
+        if name == "all" {
+            policies.extend(Policy::ALL);
+            continue;
+        }
+        let policy = name.parse::<Policy>().map_err(|unknown| {
+            let known = Policy::ALL.map(Policy::name).join(", ");
+            Failure::Usage(anyhow::anyhow!("--policy: {unknown}; there are: all, {known}"))
+        })?;
+        policies.push(policy);
+    }
+    Ok(policies)
+}
+
+fn positive(text: &str) -> Result<f64, &'static str> {
+    let number: f64 = text.parse().map_err(|_| "expected a number above 0")?;
+    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("expected a number above 0") }
+}

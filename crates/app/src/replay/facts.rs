@@ -1,0 +1,38 @@
+//! Under what conditions runs were made: without them their numbers say nothing.
+
+use serde::Serialize;
+
+/// The conditions of one replay.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Facts {
+    /// The trace's file, without its folder.
+    pub(crate) trace: String,
+    /// What kind of trace it is.
+    pub(crate) form: &'static str,
+    /// Requests played.
+    pub(crate) requests: usize,
+    /// Simulated replicas.
+    pub(crate) replicas: usize,
+    /// What each can do, by name.
+    pub(crate) profile: String,
+    /// Times as fast as recorded.
+    pub(crate) speed: f64,
+    /// Requests per second, mean over the time of arrivals.
+    pub(crate) requests_per_second: f64,
+    /// The part of round robin's capacity that this is, where it was asked for.
+    pub(crate) load: Option<f64>,
+    /// What was given to chance.
+    pub(crate) seed: u64,
+}
+
+impl Facts {
+    /// One line for people.
+    pub(crate) fn line(&self) -> String {
+        let Self { trace, form, requests, replicas, profile, speed, requests_per_second, load, seed } = self;
+        let load = load.map_or(String::new(), |load| format!(", {:.0} % of round robin's capacity", load * 100.0));
+        format!(
+            "{trace} ({form}): {requests} requests at {requests_per_second:.2}/s ({speed:.2} times as recorded{load}), \
+             {replicas} replicas of profile {profile}, seed {seed}"
+        )
+    }
+}

@@ -1,0 +1,103 @@
+//! A trace: requests in order of arrival, from any of the forms that are known.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use sluicegate_lab::fleet::Job;
+
+use super::{azure, mooncake, usage_lines};
+use crate::usage_sums::{Found, Lines, open};
+
+/// Bad lines above which a file is none of these traces.
+const MOST_BAD: usize = 100;
+
+/// Recorded requests.
+pub(crate) struct Trace {
+    /// In order of arrival, the first at or after the origin.
+    pub(crate) jobs: Vec<Job>,
+    /// What kind of trace it is, for people.
+    pub(crate) form: &'static str,
+    /// Lines that are none of it, and the first of them.
+    pub(crate) bad: Vec<String>,
+}
+
+/// What reads one form, line by line.
+pub(super) trait Reader {
+    /// One line that is not blank.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn line(&mut self, line: &[u8]) -> Result<(), String>;
+
+    /// Everything read, in any order.
+    fn jobs(self: Box<Self>) -> Vec<Job>;
+}
+
+/// Reads a file, gzip where its name ends in `.gz`, at most `limit` requests, prompts cut into blocks of
+/// `block_tokens`.
+///
+/// # Errors
+/// The file cannot be read, or is no trace.
+pub(crate) fn read(path: &Path, limit: usize, block_tokens: u32) -> anyhow::Result<Trace> {
+    let (inputs, bar) = open(&[path.to_owned()])?;
+    let input = inputs.into_iter().next().context("nothing to read")?;
+    let mut lines = Lines::new(input.source);
+    let mut form: Option<(&'static str, Box<dyn Reader>)> = None;
+    let (mut number, mut taken, mut bad) = (0_u64, 0, Vec::new());
+    while taken < limit {
+        let found = lines.next().with_context(|| format!("cannot read {}", path.display()))?;
+        let Some(found) = found else { break };
+        number += 1;
+        let line = match found {
+            Found::Line(line) if line.trim_ascii().is_empty() => continue,
+            Found::Line(line) => line,
+            Found::TooLong => b"",
+        };
+        let Some((_, reader)) = &mut form else {
+            let begun = begin(line, block_tokens).with_context(|| {
+                format!(
+                    "{} is no trace: its first line is neither of Mooncake nor of Azure nor a usage line",
+                    path.display()
+                )
+            })?;
+            form = Some(begun.form);
+            taken += usize::from(begun.took_line);
+            continue;
+        };
+        match reader.line(line) {
+            Ok(()) => taken += 1,
+            Err(wrong) => bad.push(format!("{}:{number}: {wrong}", path.display())),
+        }
+        if bad.len() > MOST_BAD && bad.len() > taken {
+            bail!("{} is no trace: {}", path.display(), bad.swap_remove(0));
+        }
+    }
+    bar.finish_and_clear();
+    let (name, reader) = form.with_context(|| format!("{} is empty", path.display()))?;
+    let mut jobs = reader.jobs();
+    jobs.sort_by_key(|job| job.arrives);
+    if jobs.is_empty() {
+        bail!("{} holds no request", path.display());
+    }
+    Ok(Trace { jobs, form: name, bad })
+}
+
+struct Begun {
+    form: (&'static str, Box<dyn Reader>),
+    took_line: bool,
+}
+
+/// Finds out the form from the first line.
+fn begin(line: &[u8], block_tokens: u32) -> Option<Begun> {
+    if azure::is_heading(line) {
+        let form = ("Azure LLM inference trace", Box::new(azure::Azure::default()) as Box<dyn Reader>);
+        return Some(Begun { form, took_line: false });
+    }
+    let mut mooncake = mooncake::Mooncake::new(block_tokens);
+    if mooncake.line(line).is_ok() {
+        return Some(Begun { form: ("Mooncake trace", Box::new(mooncake)), took_line: true });
+    }
+    let mut usage = usage_lines::UsageLines::new(block_tokens);
+    usage.line(line).ok()?;
+    Some(Begun { form: ("usage log", Box::new(usage)), took_line: true })
+}
