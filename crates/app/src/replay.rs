@@ -7,6 +7,8 @@ mod json;
 mod mooncake;
 mod runs;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod usage_lines;
 

@@ -265,7 +265,7 @@ impl<D: Decider> Fleet<D> {
     /// Has the agenda know when the engine's step ends.
     fn schedule_step(&mut self, replica: ReplicaId) {
         let Some(host) = self.hosts.get_mut(replica.0 as usize) else { return };
-        let due = host.next_deadline();
+        let due = host.next_deadline(self.now);
         if due != host.due {
             host.due = due;
             if let Some(due) = due {

@@ -55,9 +55,25 @@ pub(super) struct ReplayArgs {
 }
 
 const HELP: &str = "\
+The same requests go through the same simulated fleet under each policy, in virtual time: an hour
+takes seconds. Nothing is sent anywhere, and the same command prints the same numbers.
+
+Policies, ours:    adaptive, adaptive-weight, adaptive-slots, adaptive-weight-slots,
+                   adaptive-no-pins, consistent
+         others:   round-robin, random, least-connections, power-of-two, session-hash,
+                   bounded-hash, cache-aware, scorers, scorers-fresh, overlap, product,
+                   least-prefill
+         the bar:  oracle, which sees into every replica's cache and queue
+
+Columns: TTFT is from arrival to first byte, E2E to the last byte, both in seconds; hit % is the
+part of prompt tokens that came from a replica's cache; imbalance is the most minus the fewest open
+requests of the replicas; queued is the mean wait for a slot; failed are requests without a whole
+answer.
+
 Examples:
-  sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7
-";
+  sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
+  sluicegate replay usage.jsonl --replicas 6 --policy all --html replay.html
+  sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7 --json";
 
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let policies = policies(&args.policies)?;

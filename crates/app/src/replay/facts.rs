@@ -29,7 +29,8 @@ impl Facts {
     /// One line for people.
     pub(crate) fn line(&self) -> String {
         let Self { trace, form, requests, replicas, profile, speed, requests_per_second, load, seed } = self;
-        let load = load.map_or(String::new(), |load| format!(", {:.0} % of round robin's capacity", load * 100.0));
+        let load =
+            load.map_or(String::new(), |load| format!(", {:.0} % of round robin's capacity", load * 100.0));
         format!(
             "{trace} ({form}): {requests} requests at {requests_per_second:.2}/s ({speed:.2} times as recorded{load}), \
              {replicas} replicas of profile {profile}, seed {seed}"

@@ -28,7 +28,9 @@ pub(super) struct UsageLines {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct UsageLine {
     time: String,
-    outcome: String,
+    /// With `time` it is what makes an object a usage line.
+    #[serde(rename = "outcome")]
+    _outcome: String,
     #[serde(default)]
     key: Option<String>,
     #[serde(default)]

@@ -1,6 +1,7 @@
-//! `sluicegate usage` and `sluicegate key`, as the built binary.
+//! Commands that read and print: `sluicegate usage`, `sluicegate key`, `sluicegate replay`, as the built binary.
 
 mod against;
 mod binary;
 mod keys;
+mod replay;
 mod sums;

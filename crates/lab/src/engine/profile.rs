@@ -75,7 +75,7 @@ impl Profile {
 
     /// An 8B-class model in 16 bits on one 80 GB GPU of the H100 class: 3.35 TB/s read the weights in 5 ms and one token's
     /// KV of 128 KiB in 40 ns, and 52 GB beside weights and activations hold 400,000 tokens. Prefill runs at 27,000
-    /// tokens/s for short prompts and at about 20,000 for ones of 16,000 tokens. Of one step vLLM's default on
+    /// tokens/s for short prompts and at about 22,500 for ones of 16,000 tokens. Of one step vLLM's default on
     /// such a GPU: 8,192 tokens.
     ///
     /// Blocks are of 512 tokens, as the hashes of recorded prompts are: thirty-two of vLLM's together. A request
@@ -91,7 +91,7 @@ impl Profile {
             cost: StepCost {
                 base: Duration::from_micros(7_000),
                 prefill_ns_per_token: 37_000.0,
-                prefill_ns_per_token_position: 1.5,
+                prefill_ns_per_token_position: 0.9,
                 decode_ns_per_sequence: 30_000.0,
                 decode_ns_per_context_token: 45.0,
             },

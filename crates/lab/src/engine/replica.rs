@@ -120,6 +120,12 @@ impl Replica {
         self.outputs.pop_front()
     }
 
+    /// There are tokens to be read.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
     /// What the replica would report now.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -95,6 +95,10 @@ impl<D: Decider> Fleet<D> {
         let id = JobId(u32::try_from(output.id.0).unwrap_or(u32::MAX));
         let (now, index) = (self.now, id.index());
         let Some(request) = self.requests.get_mut(index) else { return };
+        if !matches!(request.phase, Phase::Sent { replica: at, .. } if at == replica) {
+            // Generated in the very moment in which it was given up.
+            return;
+        }
         request.last_token = now;
         request.record.output_tokens = output.generated;
         let stream = request.job.stream;
@@ -270,12 +274,15 @@ impl<D: Decider> Fleet<D> {
         let open: Vec<JobId> = self.hosts[replica.0 as usize].open.iter().copied().collect();
         for id in open {
             match self.requests[id.index()].phase {
-                Phase::Sent { answered: false, .. } => self.fail(id, AttemptFailure::Gone),
-                Phase::Sent { answered: true, .. } => {
+                Phase::Sent { replica: at, answered: false } if at == replica => {
+                    self.fail(id, AttemptFailure::Gone);
+                }
+                Phase::Sent { replica: at, answered: true } if at == replica => {
                     self.release(id, Verdict::Failure(Failure::Reset), false);
                     self.end(id, Outcome::UpstreamAborted);
                 }
-                Phase::Idle | Phase::Waiting { .. } | Phase::Over => {}
+                // What the ends of others led to has moved it on.
+                Phase::Sent { .. } | Phase::Idle | Phase::Waiting { .. } | Phase::Over => {}
             }
         }
     }

@@ -102,8 +102,12 @@ impl Host {
         outputs.extend(std::iter::from_fn(|| self.engine.poll_output()));
     }
 
-    /// When the step under way ends; `None` while idle or frozen.
-    pub(super) fn next_deadline(&self) -> Option<Time> {
+    /// When the host is to be advanced: at the end of the step under way, or at once where a request that came or left in
+    /// the very moment of a step's end has completed it. `None` while idle or frozen.
+    pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {
+        if self.engine.has_output() {
+            return Some(now);
+        }
         let due = self.engine.next_deadline()?;
         self.frozen_since.is_none().then(|| Time::ZERO + due + self.stood)
     }

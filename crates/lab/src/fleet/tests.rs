@@ -192,6 +192,22 @@ fn a_client_may_leave_at_every_stage() {
 }
 
 #[test]
+fn what_happens_in_the_moment_of_a_steps_end_comes_after_it_and_once() {
+    // The first one's last token, and in the same moment the second arrives, or the first one's client leaves.
+    for (arrives, patience, first) in [(1_060, None, Outcome::Ok), (1_000, Some(60), Outcome::ClientGone)] {
+        let mut fleet = fleet_of(1, None);
+        let patience = patience.map(Duration::from_millis);
+        fleet.submit(Job { patience, ..Job::unique(ms(1_000), 40, 2) });
+        fleet.submit(Job::unique(ms(arrives), 40, 2));
+        let mut records = records(&all(&mut fleet, ms(9_000)));
+        records.sort_by_key(|record| record.job);
+        assert_eq!((records[0].outcome, records[0].end), (first, ms(1_060)));
+        assert_eq!((records.len(), records[1].outcome), (2, Outcome::Ok));
+        check_nothing_left(&fleet);
+    }
+}
+
+#[test]
 fn a_request_that_crashes_engines_is_stopped_at_the_second() {
     let mut fleet = fleet_of(4, None);
     let poison = Some(Poison::Crash(Duration::from_secs(20)));

@@ -29,7 +29,7 @@ pub(super) fn all(runs: &[PolicyRun]) -> [Plot; 3] {
             curves: curves(distribution),
         },
         Plot {
-            title: "Time to first byte over the day",
+            title: "Time to first byte over time",
             x: "minutes from the first arrival",
             y: "mean TTFT, s",
             log_x: false,

@@ -1,12 +1,14 @@
 //! Curves as SVG.
 
 use anyhow::{Context as _, anyhow};
+use plotters::coord::Shift;
+use plotters::coord::combinators::LogCoord;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
     ChartBuilder, Color as _, DrawingArea, IntoDrawingArea as _, IntoLogRange as _, LineSeries, Palette,
     Palette99, SVGBackend, WHITE,
 };
-use plotters::coord::Shift;
 
 use super::curves::Plot;
 
@@ -37,9 +39,9 @@ pub(super) fn svg(plot: &Plot) -> anyhow::Result<String> {
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         if plot.log_x {
-            draw(&area, plot, (left..right).log_scale().into(), top)
+            draw(&area, plot, LogCoord::from((left..right).log_scale()), top)
         } else {
-            draw(&area, plot, plotters::coord::types::RangedCoordf64::from(0.0..right), top)
+            draw(&area, plot, RangedCoordf64::from(0.0..right), top)
         }
         .map_err(|error| anyhow!("{error}"))
         .with_context(|| format!("cannot draw {:?}", plot.title))?;
@@ -65,7 +67,7 @@ where
         .configure_mesh()
         .x_desc(plot.x)
         .y_desc(plot.y)
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .draw()
         .map_err(|error| told(&error))?;
     for (index, curve) in plot.curves.iter().enumerate() {
