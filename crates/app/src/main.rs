@@ -4,6 +4,11 @@
 
 use std::process::ExitCode;
 
+/// A small request costs 6 % less with it than with glibc's, a 100 KB request 3 %, and an open stream no more memory
+/// (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     sluicegate::cli::run()
 }

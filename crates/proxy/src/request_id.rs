@@ -41,7 +41,12 @@ pub(crate) fn make() -> Box<str> {
     });
     let mixed = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    format!("{:016x}{:016x}", n, mixed ^ (mixed >> 31)).into()
+    let mut id = String::with_capacity(32);
+    for half in [n, mixed ^ (mixed >> 31)] {
+        let digits = (0..64).step_by(4).rev().map(|shift| (half >> shift & 0xf) as u32);
+        id.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
+    }
+    id.into()
 }
 
 fn plain(b: u8) -> bool {

@@ -3,10 +3,15 @@
 //! All are XXH3 (64 bit) of decoded text, seeded by the caller's salt (route, project) and by what the text is, so
 //! that a session id never meets the prefix that happens to read the same. No key is ever the hash of nothing.
 
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::peek::{Peek, Span};
-use crate::text::{cut, decode, head, inside, remaining};
+use crate::text::{cut_bytes, decode_bytes, head, inside, remaining};
+
+/// Decoded text that is hashed in one go: gathered first, since hashing bit by bit costs more than the copy. Up to this
+/// many bytes without an allocation.
+type Gathered = SmallVec<[u8; 2048]>;
 
 const PREFIX: u64 = 0x7072_6566_6978;
 const CONVERSATION: u64 = 0x636f_6e76;
@@ -18,19 +23,19 @@ const SEPARATOR: &[u8] = b"\xff";
 ///
 /// Text in one part and in several is the same text. `limit` counts up to [`crate::MAX_TEXT_HEAD`].
 pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut hash = Xxh3::with_seed(salt ^ PREFIX);
-    let hashed = hash_text(&mut hash, body, &peek.system, limit);
-    hashed.then(|| hash.digest())
+    let mut text = Gathered::new();
+    let any = gather(&mut text, body, &peek.system, limit);
+    any.then(|| xxh3_64_with_seed(&text, salt ^ PREFIX))
 }
 
 /// `auto:conversation`: the first `limit` bytes of the system prompt and of the first user message, which all turns of
 /// a talk share. None without text in a first user message.
 pub fn conversation_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut hash = Xxh3::with_seed(salt ^ CONVERSATION);
-    hash_text(&mut hash, body, &peek.system, limit);
-    hash.update(SEPARATOR);
-    let hashed = hash_text(&mut hash, body, &peek.first_user, limit);
-    hashed.then(|| hash.digest())
+    let mut text = Gathered::new();
+    gather(&mut text, body, &peek.system, limit);
+    text.extend_from_slice(SEPARATOR);
+    let any = gather(&mut text, body, &peek.first_user, limit);
+    any.then(|| xxh3_64_with_seed(&text, salt ^ CONVERSATION))
 }
 
 /// A session id given by the client, all of its bytes. None when blank.
@@ -41,16 +46,16 @@ pub fn session_key(text: &[u8], salt: u64) -> Option<u64> {
     (!blank).then(|| xxh3_64_with_seed(text, salt ^ SESSION))
 }
 
-/// Whether there was anything to hash.
-fn hash_text(hash: &mut Xxh3, body: &[u8], spans: &[Span], limit: usize) -> bool {
+/// Whether there was any text.
+fn gather(text: &mut Gathered, body: &[u8], spans: &[Span], limit: usize) -> bool {
     let mut left = limit;
     for span in spans {
         if left == 0 {
             break;
         }
-        decode(head(inside(body, span), left), |piece| {
-            let taken = cut(piece, left);
-            hash.update(taken.as_bytes());
+        decode_bytes(head(inside(body, span), left), |piece| {
+            let taken = cut_bytes(piece, left);
+            text.extend_from_slice(taken);
             left = remaining(left, piece, taken);
             left > 0
         });

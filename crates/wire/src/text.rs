@@ -16,7 +16,7 @@ pub fn unescape(body: &[u8], span: &Span, limit: usize, out: &mut String) {
     decode(head(inside(body, span), limit), |piece| {
         let taken = cut(piece, left);
         out.push_str(taken);
-        left = remaining(left, piece, taken);
+        left = remaining(left, piece.as_bytes(), taken.as_bytes());
         left > 0
     });
 }
@@ -38,9 +38,17 @@ pub(crate) fn cut(text: &str, limit: usize) -> &str {
     text.get(..text.floor_char_boundary(limit)).unwrap_or(text)
 }
 
+/// The same of bytes that need not be UTF-8.
+pub(crate) fn cut_bytes(text: &[u8], limit: usize) -> &[u8] {
+    let continues = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    // No character is longer than four bytes.
+    let end = (limit.saturating_sub(3)..=limit).rev().find(|at| !continues(at)).unwrap_or(limit);
+    text.get(..end).unwrap_or(text)
+}
+
 /// Bytes still wanted after `taken` of `piece`. A character that does not fit ends the text: a shorter one behind it
 /// must not slip in.
-pub(crate) fn remaining(left: usize, piece: &str, taken: &str) -> usize {
+pub(crate) fn remaining(left: usize, piece: &[u8], taken: &[u8]) -> usize {
     if taken.len() < piece.len() { 0 } else { left - taken.len() }
 }
 
@@ -54,35 +62,37 @@ pub(crate) fn blank(raw: &[u8]) -> bool {
     blank
 }
 
-/// Hands the decoded text to `sink` piece by piece, until it returns false. Never allocates.
+/// Hands the decoded text to `sink` piece by piece, until it returns false; U+FFFD where it is not UTF-8. Never
+/// allocates.
 pub(crate) fn decode(raw: &[u8], mut sink: impl FnMut(&str) -> bool) {
+    decode_bytes(raw, |piece| {
+        // Nearly always valid: checked many bytes at a time.
+        if let Ok(text) = str::from_utf8(piece) {
+            return sink(text);
+        }
+        piece.utf8_chunks().all(|chunk| {
+            (chunk.valid().is_empty() || sink(chunk.valid()))
+                && (chunk.invalid().is_empty() || sink("\u{fffd}"))
+        })
+    });
+}
+
+/// Hands the decoded text to `sink` piece by piece, until it returns false; what is not UTF-8 as it is. Never
+/// allocates.
+pub(crate) fn decode_bytes(raw: &[u8], mut sink: impl FnMut(&[u8]) -> bool) {
     let mut rest = raw;
     loop {
         let run = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
         let (text, escape) = rest.split_at(run);
-        if !valid_pieces(text, &mut sink) {
-            return;
-        }
-        if escape.is_empty() {
+        if !text.is_empty() && !sink(text) || escape.is_empty() {
             return;
         }
         let (character, len) = escape_at(escape);
-        if !sink(character.encode_utf8(&mut [0; 4])) {
+        if !sink(character.encode_utf8(&mut [0; 4]).as_bytes()) {
             return;
         }
         rest = escape.get(len..).unwrap_or_default();
     }
-}
-
-/// Hands `text` to `sink`, U+FFFD where it is not UTF-8. False once the sink wants no more.
-fn valid_pieces(text: &[u8], sink: &mut impl FnMut(&str) -> bool) -> bool {
-    // Nearly always valid: checked many bytes at a time.
-    if let Ok(text) = str::from_utf8(text) {
-        return text.is_empty() || sink(text);
-    }
-    text.utf8_chunks().all(|chunk| {
-        (chunk.valid().is_empty() || sink(chunk.valid())) && (chunk.invalid().is_empty() || sink("\u{fffd}"))
-    })
 }
 
 /// The character an escape stands for and its raw length. `escape` begins with the backslash.

@@ -17,6 +17,10 @@ pub(super) fn append_string(out: &mut Vec<u8>, text: &str) {
 /// Appends `text` escaped, without quotes: a part of a JSON string.
 pub(super) fn append_content(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
+    // Nearly always: a loop without an early end is vector code.
+    if !rest.iter().fold(false, |any, &byte| any | escaped(byte)) {
+        return out.extend_from_slice(rest);
+    }
     while let Some(at) = rest.iter().position(|&b| escaped(b)) {
         let (plain, tail) = rest.split_at(at);
         out.extend_from_slice(plain);
