@@ -16,6 +16,7 @@ mod read;
 mod replica_url;
 mod resolve;
 mod secret;
+mod session_keys;
 mod source;
 mod summary;
 mod units;

@@ -1,18 +1,18 @@
 //! The running data plane as the admin side sees it: the only place that translates its types.
 
+mod explained;
 mod queues;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluicegate_core::{Candidate, Explanation, Health, NoPlace, PoolSnapshot};
+use sluicegate_core::{Health, PoolSnapshot};
 use sluicegate_proxy::plan::AllowedRoutes;
-use sluicegate_proxy::{Explained, Gateway, Key, Refusal};
+use sluicegate_proxy::{Gateway, Key};
 
 use crate::config::nearest;
 use crate::inspect::{
-    CandidateView, ExplainRequest, ExplainedView, GaugesView, Inspect, KeyState, NotFound, OutcomeView,
-    QueueView, Readiness, RefusedView, health_name, no_replica_name,
+    ExplainRequest, ExplainedView, GaugesView, Inspect, KeyState, NotFound, QueueView, Readiness, RefusedView,
 };
 
 /// Most names of keys that a refusal lists.
@@ -93,7 +93,7 @@ impl Inspect for GatewayView {
         let ExplainRequest { method, target, headers, body, key } = request;
         let key = key.as_deref().map(|name| self.key(name)).transpose()?;
         match self.gateway.explain(method, target, headers, body, key) {
-            Ok(explained) => Ok(explained_view(explained, key)),
+            Ok(explained) => Ok(explained::view(explained, key)),
             Err(refusal) => Err(RefusedView {
                 status: refusal.status(),
                 code: refusal.code().to_owned(),
@@ -143,50 +143,5 @@ fn key_state(key: &Key) -> KeyState {
         priority: plan.priority,
         limits: plan.limits.clone(),
         usage: key.usage(),
-    }
-}
-
-fn explained_view(explained: Explained, key: Option<&Key>) -> ExplainedView {
-    let hash = |hash: u64| format!("{hash:016x}");
-    let Explanation { outcome, candidates, steps } = explained.explanation;
-    let outcome = match outcome {
-        Ok(chosen) => {
-            let replica = candidates.iter().find(|candidate| candidate.replica == chosen.replica);
-            OutcomeView::Replica {
-                name: replica.map(|candidate| candidate.name.clone()).unwrap_or_default(),
-                reason: chosen.reason.as_str().to_owned(),
-                spilled: chosen.spilled,
-            }
-        }
-        Err(NoPlace::NoReplica(cause)) => {
-            OutcomeView::NoReplica { reason: no_replica_name(cause).to_owned() }
-        }
-        Err(NoPlace::Waits { ahead }) => OutcomeView::Waits { ahead: ahead as u64 },
-        Err(NoPlace::Full { retry_after }) => {
-            let refusal = Refusal::QueueFull { retry_after };
-            OutcomeView::QueueFull { retry_after_seconds: refusal.retry_after().unwrap_or_default() }
-        }
-    };
-    ExplainedView {
-        route: String::from(&*explained.route),
-        key: key.map(|key| String::from(&**key.name())),
-        pool: String::from(&*explained.pool),
-        session: explained.session.map(hash),
-        prefix: explained.prefix.map(hash),
-        estimated_prompt_tokens: explained.estimated_prompt_tokens,
-        outcome,
-        candidates: candidates.into_iter().map(candidate_view).collect(),
-        steps,
-    }
-}
-
-fn candidate_view(candidate: Candidate) -> CandidateView {
-    CandidateView {
-        name: candidate.name,
-        state: health_name(candidate.health).to_owned(),
-        effective_running: candidate.effective_running,
-        effective_waiting: candidate.effective_waiting,
-        inflight: candidate.inflight,
-        excluded: candidate.excluded.map(str::to_owned),
     }
 }

@@ -182,8 +182,8 @@ pub struct ExplainedView {
     pub route: String,
     /// Name of the key that was asked for; None: whoever may use every route.
     pub key: Option<String>,
-    /// The pool asked.
-    pub pool: String,
+    /// The route's targets, its fallback last: pool, `/`, model.
+    pub targets: Vec<String>,
     /// Hash of the session key, in hexadecimal digits, where there is one.
     pub session: Option<String>,
     /// Hash of the prefix key, likewise.
@@ -206,6 +206,8 @@ pub enum OutcomeView {
     Replica {
         /// Its base URL.
         name: String,
+        /// The target; None: whichever of several in its pool has its turn.
+        target: Option<String>,
         /// Why it.
         reason: String,
         /// A pin existed and would not be followed.
@@ -233,6 +235,8 @@ pub enum OutcomeView {
 pub struct CandidateView {
     /// Base URL.
     pub name: String,
+    /// Whose replica.
+    pub target: String,
     /// Health state.
     pub state: String,
     /// Effective running requests (routing.md 2).
@@ -243,6 +247,17 @@ pub struct CandidateView {
     pub inflight: u32,
     /// Why it was left out; None for a candidate.
     pub excluded: Option<String>,
+    /// Mode `policy`: what each policy adds to its total. Empty in other modes, and where it was left out.
+    pub policies: Vec<PartView>,
+}
+
+/// What one policy adds to a candidate's total.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartView {
+    /// The policy.
+    pub policy: String,
+    /// Its part of the total, of as much as its weight.
+    pub part: f64,
 }
 
 /// A request that would be refused.

@@ -158,22 +158,25 @@ impl Inspect for PlainGateway {
         Ok(ExplainedView {
             route: "qwen3".into(),
             key: request.key.clone(),
-            pool: "big".into(),
+            targets: vec!["big".into()],
             session: request.headers.iter().find(|(name, _)| name == "x-session-id").map(|(_, v)| v.clone()),
             prefix: None,
             estimated_prompt_tokens: u64::try_from(request.body.len()).unwrap(),
             outcome: OutcomeView::Replica {
                 name: "http://10.0.0.1:8000".into(),
+                target: Some("big".into()),
                 reason: "load".into(),
                 spilled: false,
             },
             candidates: vec![CandidateView {
                 name: "http://10.0.0.1:8000".into(),
+                target: "big".into(),
                 state: "live".into(),
                 effective_running: 3.0,
                 effective_waiting: 0.0,
                 inflight: 1,
                 excluded: None,
+                policies: Vec::new(),
             }],
             steps: Vec::new(),
         })

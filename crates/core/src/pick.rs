@@ -66,6 +66,8 @@ pub enum Reason {
     RoundRobin,
     /// The one with the lowest predicted cost.
     Predicted,
+    /// No other target of the route could serve; given by whoever has tried them.
+    Fallback,
     /// The least loaded one, and the pin moves there.
     Rebind,
     /// Nothing is LIVE or PROBING: a random EJECTED one.
@@ -86,6 +88,7 @@ impl Reason {
             Self::Policy => "policy",
             Self::RoundRobin => "round_robin",
             Self::Predicted => "predicted",
+            Self::Fallback => "fallback",
             Self::Rebind => "rebind",
             Self::LastResort => "last_resort",
             Self::Pinned => "pinned",

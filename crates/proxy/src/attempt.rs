@@ -3,14 +3,17 @@
 //! returns holds neither the prompt nor the list of attempts.
 
 mod ask;
+mod fallback;
+mod head;
 mod hold;
 mod reserve;
 mod send;
 mod stored;
 
+use std::ops::Deref;
 use std::task::Context;
 
-use sluicegate_core::{AttemptFailure, Attempts, Next, Time, Verdict};
+use sluicegate_core::{AttemptFailure, Next, Time, Verdict};
 use sluicegate_wire::{ClientFraming, Dialect, Endpoint, RequestHead};
 
 use crate::answer::Answer;
@@ -19,12 +22,12 @@ use crate::client::Client;
 use crate::clock;
 use crate::keys::Key;
 use crate::pool::LeaseGuard;
-use crate::record::Record;
+use crate::record::{Chosen as Place, Record};
 use crate::refusal::Refusal;
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, Version};
 use crate::upstream::Upstream;
 
-use reserve::reserve;
+use reserve::Search;
 pub(crate) use stored::StoredAnswer;
 
 /// A request that is ready to be sent to any replica.
@@ -37,6 +40,8 @@ pub(crate) struct Outgoing<'a, 'h> {
     pub(crate) rate_fields: &'a [(&'static str, String)],
     pub(crate) key: Option<&'a Key>,
     pub(crate) body: Body,
+    /// Two replicas have failed it alike a moment ago: only the fallback may still be sent it.
+    pub(crate) suspected: bool,
     pub(crate) resolved: Resolved,
     pub(crate) endpoint: Endpoint,
     pub(crate) dialect: Dialect,
@@ -147,43 +152,56 @@ impl From<Interrupt> for End {
     }
 }
 
-/// Makes attempts until one is answered or none is left. The prompt is freed on return.
+/// A request on its way to one target.
+struct Sending<'o, 'a, 'h> {
+    out: &'o Outgoing<'a, 'h>,
+    version: Version,
+}
+
+impl<'a, 'h> Deref for Sending<'_, 'a, 'h> {
+    type Target = Outgoing<'a, 'h>;
+
+    fn deref(&self) -> &Self::Target {
+        self.out
+    }
+}
+
+/// Makes attempts until one is answered or none is left, at the fallback target after all others. The prompt is freed on
+/// return.
 pub(crate) async fn run(
     client: &mut Client,
     out: Outgoing<'_, '_>,
     record: &mut Record,
 ) -> Result<Answered, NoAnswer> {
-    let mut attempts = Attempts::new();
-    out.resolved.route.budget().request(clock::now());
-    let result = run_attempts(client, &out, record, &mut attempts).await;
-    if attempts.is_suspect() {
-        out.resolved.route.suspect(out.key.map(|key| key.index), out.endpoint, &out.body);
-    }
-    result
+    let route = &out.resolved.route;
+    route.budget().request(clock::now());
+    fallback::run(client, &out, record).await
 }
 
+/// Makes attempts at some of the route's targets.
 async fn run_attempts(
     client: &mut Client,
     out: &Outgoing<'_, '_>,
     record: &mut Record,
-    attempts: &mut Attempts,
+    search: &mut Search<'_>,
 ) -> Result<Answered, NoAnswer> {
     let route = &out.resolved.route;
-    let mut last: Option<(AttemptFailure, Option<StoredAnswer>)> = None;
+    let mut stored = None;
     loop {
-        let reserved =
-            match reserve(client, out, record, attempts, last.as_ref().map(|(failure, _)| *failure)).await {
-                Ok(reserved) => reserved,
-                // What the last replica said is worth more than that there is no other.
-                Err(NoAnswer::Refused(refusal)) => return exhausted(last, refusal),
-                Err(gone) => return Err(gone),
-            };
+        let reserved = match search.reserve(client, out, record).await {
+            Ok(reserved) => reserved,
+            // What the last replica said is worth more than that there is no other.
+            Err(NoAnswer::Refused(refusal)) => return exhausted(search.last, stored, refusal),
+            Err(gone) => return Err(gone),
+        };
+        let sending = Sending { out, version: out.resolved.version_for(&reserved.whose.target) };
         let mut lease = reserved.lease;
-        attempts.started(lease.replica().id);
-        record.chosen(lease.replica(), reserved.reason, reserved.spilled);
-        let (failure, answer) = match ask::attempt(client, out, record, &lease).await {
+        search.attempts.started(reserved.whose.spot(lease.replica().id));
+        let (target, replica) = (reserved.whose.target, lease.replica().clone());
+        record.chosen(Place { target, replica, reason: reserved.reason }, reserved.spilled);
+        let (failure, answer) = match ask::attempt(client, &sending, record, &lease).await {
             End::Answered(exchange) => {
-                begin_answer(out, attempts, &lease, &exchange);
+                begin_answer(&sending, search, &lease, &exchange);
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
             End::Refused(answer) => {
@@ -202,38 +220,39 @@ async fn run_attempts(
             End::TimedOut { silent } => {
                 record.worked = true;
                 lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, None);
-                return exhausted(last, Refusal::Timeout);
+                return exhausted(search.last, stored, Refusal::Timeout);
             }
             End::Failed(failure, answer) => (failure, answer),
         };
         let now = clock::now();
-        let (verdict, next) = attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
+        let (verdict, next) = search.attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
         // A place that the request was sent away from has cost nothing.
         lease.settle(verdict, (failure == AttemptFailure::ReplicaDied).then_some(0));
-        tracing::debug!(?failure, ?next, pool = %route.pool.name(), "attempt failed");
+        tracing::debug!(?failure, ?next, pool = %lease.pool().name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
-        last = Some((failure, answer.or_else(|| last.and_then(|(_, a)| a))));
+        stored = answer.or(stored);
+        search.last = Some(failure);
         if next == Next::GiveUp || now >= out.deadline {
-            return exhausted(last, Refusal::Timeout);
+            return exhausted(search.last, stored, Refusal::Timeout);
         }
     }
 }
 
 /// Takes note of an answer that is about to be shown.
-fn begin_answer(out: &Outgoing<'_, '_>, attempts: &mut Attempts, lease: &LeaseGuard, exchange: &Exchange) {
+fn begin_answer(out: &Sending<'_, '_, '_>, search: &mut Search<'_>, lease: &LeaseGuard, exchange: &Exchange) {
     // An error, or a tokenizer's answer, says nothing of the engine behind the replica's front process.
     if exchange.status >= 400 || !reaches_the_engine(out.endpoint) {
         return;
     }
-    if let Some((replica, verdict)) = attempts.answered() {
-        out.resolved.route.pool.book(replica, verdict);
+    if let Some((at, verdict)) = search.attempts.answered() {
+        search.targets.book(at, verdict);
     }
     lease.answered();
     let replica = lease.replica();
     if exchange.event_stream {
         replica.note_byte(clock::now());
     }
-    replica.note_proven(out.endpoint, &out.resolved.upstream_model);
+    replica.note_proven(out.endpoint, &out.version.upstream_model);
 }
 
 /// Whether a good answer of this endpoint is the engine's work.
@@ -264,23 +283,28 @@ fn interrupted(
 
 /// No attempt is left: the last replica's own error where it gave one, else ours.
 fn exhausted(
-    last: Option<(AttemptFailure, Option<StoredAnswer>)>,
+    last: Option<AttemptFailure>,
+    stored: Option<StoredAnswer>,
     otherwise: Refusal,
 ) -> Result<Answered, NoAnswer> {
-    match last {
-        None => Err(NoAnswer::Refused(otherwise)),
-        Some((_, Some(answer))) if answer.is_relayable() => Ok(Answered::Stored(answer)),
-        Some((AttemptFailure::Status(status), answer)) => {
+    match (last, stored) {
+        (None, _) => Err(NoAnswer::Refused(otherwise)),
+        (Some(_), Some(answer)) if answer.is_relayable() => Ok(Answered::Stored(answer)),
+        (Some(AttemptFailure::Status(status)), answer) => {
             let retry_after = answer.and_then(|a| a.retry_after);
             Err(NoAnswer::Refused(Refusal::UpstreamStatus { status, retry_after }))
         }
-        Some((
-            AttemptFailure::Refused
-            | AttemptFailure::ConnectFailed
-            | AttemptFailure::ReplicaDied
-            | AttemptFailure::Gone,
+        (
+            Some(
+                AttemptFailure::Refused
+                | AttemptFailure::ConnectFailed
+                | AttemptFailure::ReplicaDied
+                | AttemptFailure::Gone,
+            ),
             _,
-        )) => Err(NoAnswer::Refused(Refusal::Unreachable)),
-        Some(_) => Err(NoAnswer::Refused(Refusal::Upstream("it closed the connection before its answer"))),
+        ) => Err(NoAnswer::Refused(Refusal::Unreachable)),
+        (Some(_), _) => {
+            Err(NoAnswer::Refused(Refusal::Upstream("it closed the connection before its answer")))
+        }
     }
 }

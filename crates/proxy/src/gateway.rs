@@ -68,16 +68,32 @@ pub struct Gauges {
 pub struct Explained {
     /// Public model name of the route.
     pub route: Arc<str>,
-    /// Pool it leads to.
-    pub pool: Arc<str>,
+    /// What would be done at its targets, and, where it has one, at its fallback after them. At least one.
+    pub ways: Vec<ExplainedWay>,
     /// Hash of the session key, if one was found.
     pub session: Option<u64>,
     /// Hash of the prefix key, if there is a system prompt.
     pub prefix: Option<u64>,
     /// Estimated prompt tokens.
     pub estimated_prompt_tokens: u64,
+}
+
+/// A choice among some of a route's targets.
+#[derive(Debug, Clone)]
+pub struct ExplainedWay {
+    /// The targets, as the explanation numbers them.
+    pub targets: Vec<TargetName>,
     /// The choice, the candidates and the numbers seen.
     pub explanation: Explanation,
+}
+
+/// A target as people know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetName {
+    /// Its pool.
+    pub pool: Arc<str>,
+    /// The model name that its replicas are asked for; None: as the client asked.
+    pub upstream_model: Option<Arc<str>>,
 }
 
 /// A route as queues number it.
@@ -87,8 +103,8 @@ pub struct RouteName {
     pub index: RouteIndex,
     /// Its public model name; `*` for the route to engines that have no list of models.
     pub model: Arc<str>,
-    /// Its pool.
-    pub pool: Arc<str>,
+    /// The pools that its requests can go to, that of a fallback included.
+    pub pools: Vec<Arc<str>>,
 }
 
 /// Models that the engines told of, and which replicas serve them.
@@ -127,9 +143,7 @@ impl Gateway {
             RoutesPlan::Fixed(routes) => routes
                 .iter()
                 .zip(0..)
-                .filter_map(|(r, i)| {
-                    Some(Route::new(r.clone(), Arc::clone(pools.get(r.pool)?), None, RouteIndex(i)))
-                })
+                .filter_map(|(r, i)| Route::new(r.clone(), &pools, None, RouteIndex(i)))
                 .collect(),
         };
         let keys = Keys::new(&plan.keys);
@@ -178,7 +192,7 @@ impl Gateway {
         let name = |route: &Arc<Route>| RouteName {
             index: route.index,
             model: Arc::clone(&route.plan.model),
-            pool: Arc::clone(route.pool.name()),
+            pools: route.pools().into_iter().map(|pool| Arc::clone(pool.name())).collect(),
         };
         self.routes.load().each().map(name).collect()
     }
@@ -240,16 +254,20 @@ impl Gateway {
             waiting.key = KeyIndex(u32::MAX);
         }
         let waiting = (!endpoint.is_stored_response()).then_some(waiting);
-        let explanation = resolved.route.pool.explain(&resolved.pick_request(&[]), waiting);
+        let route = &resolved.route;
+        let ways = route.ways().filter(|(way, _)| resolved.bound.is_none_or(|bound| bound.way == *way));
+        let ways = ways.map(|(_, targets)| ExplainedWay {
+            targets: targets.all().iter().map(|target| target.name()).collect(),
+            explanation: targets.explain(&resolved.asked(&[]), waiting),
+        });
         Ok(Explained {
-            route: resolved.route.plan.model.clone(),
-            pool: resolved.route.pool.name().clone(),
+            route: route.plan.model.clone(),
+            ways: ways.collect(),
             session: resolved.session.map(|s| match s {
                 Session::Explicit(hash) | Session::Conversation { hash, .. } => hash,
             }),
             prefix: resolved.prefix,
             estimated_prompt_tokens: resolved.tokens,
-            explanation,
         })
     }
 
@@ -304,9 +322,10 @@ impl Learned {
 
     /// A route a name. One that stays keeps what it has learned and its retry budget.
     fn routes(&self, old: &Routes, template: &RoutePlan, pool: &Arc<Pool>) -> Routes {
+        let pools = std::slice::from_ref(pool);
         let made = |name: &str, id| {
             let plan = RoutePlan { model: name.into(), ..template.clone() };
-            Route::new(plan, Arc::clone(pool), Some(id), RouteIndex(id.0))
+            Route::new(plan, pools, Some(id), RouteIndex(id.0))
         };
         let known = |models: &Models| match models {
             Models::Named(names) => names.clone(),
@@ -318,10 +337,10 @@ impl Learned {
         let routes = names.iter().filter_map(|name| {
             let id = *self.ids.get(name)?;
             let kept = old.get(name).filter(|r| r.model == Some(id)).cloned();
-            Some(kept.unwrap_or_else(|| made(name, id)))
+            kept.or_else(|| made(name, id))
         });
         let any = self.by_replica.values().any(|m| *m == Models::Any);
-        let any = any.then(|| old.any().cloned().unwrap_or_else(|| made(ANY.0, ANY.1)));
+        let any = any.then(|| old.any().cloned().or_else(|| made(ANY.0, ANY.1))).flatten();
         Routes::new(routes.collect(), any)
     }
 }

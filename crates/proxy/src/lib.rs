@@ -27,6 +27,7 @@ mod responses;
 mod route;
 mod scrape;
 mod server;
+mod targets;
 #[cfg(test)]
 mod test_plan;
 mod timer;
@@ -34,7 +35,7 @@ mod tls;
 mod upstream;
 pub mod usage;
 
-pub use gateway::{Explained, Gateway, Gauges, RouteName};
+pub use gateway::{Explained, ExplainedWay, Gateway, Gauges, RouteName, TargetName};
 pub use keys::Key;
 pub use plan::Plan;
 pub use pool::Pool;

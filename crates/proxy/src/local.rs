@@ -10,6 +10,7 @@ use crate::keys::Key;
 use crate::pool::Replica;
 use crate::refusal::Refusal;
 use crate::route::Route;
+use crate::targets::Target;
 
 /// `GET /v1/models`: what this key may use.
 pub(crate) fn models(gateway: &Gateway, key: Option<&Key>) -> Vec<u8> {
@@ -38,15 +39,20 @@ fn may_use(key: Option<&Key>, model: &str) -> bool {
 }
 
 fn view(route: &Route, name: &str) -> Value {
-    let upstream = route.plan.upstream_model.as_deref().unwrap_or(name);
-    // The shortest context of its replicas: a prompt must fit wherever it goes.
-    let context = |replica: &Arc<Replica>| {
-        replica.models.load().iter().find(|m| &*m.name == upstream).and_then(|m| m.context)
-    };
-    let context = route.pool.replicas().iter().filter_map(context).min();
+    // The shortest context of its targets' replicas: a prompt must fit wherever it goes.
+    let context = route.targets.all().iter().filter_map(|target| context(target, name)).min();
     let mut view = json!({ "id": name, "object": "model", "created": 0, "owned_by": "sluicegate" });
     if let (Some(context), Some(object)) = (context, view.as_object_mut()) {
         object.insert("max_model_len".into(), context.into());
     }
     view
+}
+
+/// The shortest context that a target's replicas tell of, for the model they are asked for.
+fn context(target: &Target, asked: &str) -> Option<u64> {
+    let upstream = target.upstream_model.as_deref().unwrap_or(asked);
+    let told = |replica: &Arc<Replica>| {
+        replica.models.load().iter().find(|model| &*model.name == upstream).and_then(|model| model.context)
+    };
+    target.pool.replicas().iter().filter_map(told).min()
 }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{KeyLimits, PoolSettings, Price, QueueLimits, RetrySettings};
+use sluicegate_core::{
+    KeyLimits, Mode, Policies, PoolSettings, Price, QueueLimits, RetrySettings, Scoring, Shares,
+};
 
 /// Everything that [`crate::Gateway::start`] needs to know.
 #[derive(Debug, Clone)]
@@ -96,10 +98,12 @@ pub struct RoutePlan {
     pub model: Arc<str>,
     /// Further names of it.
     pub aliases: Vec<Arc<str>>,
-    /// Index into [`Plan::pools`].
-    pub pool: usize,
-    /// The engine's name of the model, where it differs from what the client asked for.
-    pub upstream_model: Option<Arc<str>>,
+    /// How a target and a replica are chosen.
+    pub mode: RouteMode,
+    /// Where its requests go: at least one.
+    pub targets: Vec<TargetPlan>,
+    /// Where they go when no target can serve.
+    pub fallback: Option<FallbackPlan>,
     /// Ordered chain of session key sources; the first match wins.
     pub session_keys: Vec<SessionSource>,
     /// Bytes of decoded system prompt that the prefix key reads.
@@ -120,6 +124,73 @@ pub struct RoutePlan {
     pub poison_entries: usize,
 }
 
+/// How a route chooses.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RouteMode {
+    /// By load and warm caches, over all targets.
+    Adaptive,
+    /// A target by its share, then as in `Adaptive`.
+    Weighted(Shares),
+    /// By scores.
+    Policy(Policies),
+    /// One LIVE replica after the other.
+    RoundRobin,
+}
+
+impl RouteMode {
+    /// The mode as the decision core takes it.
+    #[must_use]
+    pub fn of_request(&self) -> Mode<'_> {
+        match self {
+            Self::Adaptive => Mode::Adaptive,
+            Self::Weighted(shares) => Mode::Weighted(shares),
+            Self::Policy(policies) => Mode::Policy(Scoring { policies, decision: None }),
+            Self::RoundRobin => Mode::RoundRobin,
+        }
+    }
+}
+
+/// One (pool, model) of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetPlan {
+    /// Index into [`Plan::pools`].
+    pub pool: usize,
+    /// The engine's name of the model, where it differs from what the client asked for.
+    pub upstream_model: Option<Arc<str>>,
+    /// What the target is good at: the criterion that a decision service is told.
+    pub description: Option<Arc<str>>,
+}
+
+/// Where requests go when no target can serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FallbackPlan {
+    /// Never a candidate otherwise.
+    pub target: TargetPlan,
+    /// Answers of these classes are not shown while the fallback can do better.
+    pub on: Vec<StatusClass>,
+}
+
+/// The first digit of a status, of an answer that is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusClass {
+    /// 400 to 499: the client's to mend.
+    Client,
+    /// 500 to 599.
+    Server,
+}
+
+impl StatusClass {
+    /// The class of a status; `None` where it is no error.
+    #[must_use]
+    pub fn of(status: u16) -> Option<Self> {
+        match status {
+            400..=499 => Some(Self::Client),
+            500..=599 => Some(Self::Server),
+            _ => None,
+        }
+    }
+}
+
 /// One source of a session key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSource {
@@ -127,6 +198,8 @@ pub enum SessionSource {
     Header(Box<str>),
     /// A top-level string member of the body.
     Body(Box<str>),
+    /// The same, on `/v1/responses` and `/v1/messages` alone.
+    BodyOfTalks(Box<str>),
     /// `auto:conversation`: the talk's own first words.
     Conversation,
 }

@@ -10,19 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::{
-    Admission, Effect, Explanation, ModelId, NoReplica, Origin, PickRequest, Picked, PoolSnapshot,
-    QueueSnapshot, Reason, ReplicaId, ReplicaSpec, Serves, Ticket, Time, Verdict, Waiting,
+    Effect, ModelId, NoReplica, Origin, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId, ReplicaSpec,
+    Serves, Ticket, Time, Verdict,
 };
 use tokio::sync::Notify;
 
 use crate::clock;
 use crate::credentials::Credentials;
 use crate::plan::{PoolPlan, Slots};
+use crate::targets::Whose;
 
 pub(crate) use lease::LeaseGuard;
 pub(crate) use replica::{Replica, ServedModel};
-pub(crate) use waiting::Place;
 use waiting::Seat;
+pub(crate) use waiting::{Place, Places};
 
 /// One pool of replicas.
 #[derive(Debug)]
@@ -134,50 +135,26 @@ impl Pool {
         self.replicas.get(id.0 as usize)
     }
 
-    /// Chooses and reserves in one critical section, or has the request wait for a slot.
-    pub(crate) fn admit(self: &Arc<Self>, request: &PickRequest<'_>, waiting: Waiting) -> Admitted {
-        let admitted =
-            self.with_core(Control::IfEffects, |core, now| match core.admit(now, request, waiting) {
-                Admission::Picked(picked) => {
-                    self.reserved(picked).map_or_else(Admitted::No, Admitted::Reserved)
-                }
-                Admission::Queued(ticket) => {
-                    // Before anything else can happen to the pool: a grant must find its seat.
-                    let seat = Arc::new(Seat::default());
-                    self.seats().insert(ticket, Arc::clone(&seat));
-                    Admitted::Queued(Place::new(Arc::clone(self), ticket, seat))
-                }
-                Admission::Full { retry_after } => Admitted::Full { retry_after },
-                Admission::No(none) => Admitted::No(none),
-            });
-        if matches!(admitted, Admitted::Queued(_)) {
-            // Its longest wait is a deadline of the core's.
-            self.changed.notify_one();
-        }
-        admitted
-    }
-
-    /// Chooses and reserves only where nothing has to wait.
-    pub(crate) fn pick_with_room(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
-        self.with_core(Control::IfEffects, |core, now| self.reserved(core.pick_with_room(now, request)?))
-    }
-
-    /// Chooses and reserves without a slot: for requests that no engine works on.
-    pub(crate) fn pick(self: &Arc<Self>, request: &PickRequest<'_>) -> Result<Reserved, NoReplica> {
-        self.with_core(Control::IfEffects, |core, now| self.reserved(core.pick(now, request)?))
-    }
-
     /// The one replica that serves `model`, where there is one.
     pub(crate) fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
         self.lock().only_replica(model)
     }
 
-    /// To be called under the core's lock: an abort that comes after the pick raises the epoch after this read.
-    fn reserved(self: &Arc<Self>, picked: Picked) -> Result<Reserved, NoReplica> {
+    /// A choice that has been made. To be called under the core's lock: an abort that comes after the pick raises the
+    /// epoch after this read.
+    pub(crate) fn reserved(self: &Arc<Self>, picked: Picked, whose: Whose) -> Result<Reserved, NoReplica> {
         let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
         let epoch = replica.abort_epoch();
         let lease = LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(picked.lease) };
-        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled, whose })
+    }
+
+    /// The seat of a request that waits. To be called under the core's lock, before anything else can happen: a grant
+    /// must find it.
+    pub(crate) fn seat(self: &Arc<Self>, ticket: Ticket, whose: Whose) -> Place {
+        let seat = Arc::new(Seat::default());
+        self.seats().insert(ticket, Arc::clone(&seat));
+        Place::new(Arc::clone(self), ticket, seat, whose)
     }
 
     /// The queue's numbers, now.
@@ -190,12 +167,9 @@ impl Pool {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What [`Self::pick`] would do, or, for a request that may have to wait for a slot, [`Self::admit`].
-    pub(crate) fn explain(&self, request: &PickRequest<'_>, waiting: Option<Waiting>) -> Explanation {
-        match waiting {
-            Some(waiting) => self.lock().explain_admission(clock::now(), request, waiting),
-            None => self.lock().explain(clock::now(), request),
-        }
+    /// Locks the core. Whoever locks several pools takes them in the order of the plan.
+    pub(crate) fn enter(&self) -> Inside<'_> {
+        Inside { pool: self, core: self.lock() }
     }
 
     /// Runs `f` on the core and sees to what it caused.
@@ -204,13 +178,9 @@ impl Pool {
         control: Control,
         f: impl FnOnce(&mut sluicegate_core::Pool, Time) -> R,
     ) -> R {
-        let mut core = self.lock();
-        let result = f(&mut core, clock::now());
-        let caused = self.take_effects(&mut core);
-        drop(core);
-        if caused || control == Control::Always {
-            self.changed.notify_one();
-        }
+        let mut inside = self.enter();
+        let result = f(inside.core(), clock::now());
+        inside.leave(control);
         result
     }
 
@@ -277,6 +247,28 @@ impl Pool {
     }
 }
 
+/// A pool whose core is locked.
+#[derive(Debug)]
+pub(crate) struct Inside<'p> {
+    pool: &'p Pool,
+    core: MutexGuard<'p, sluicegate_core::Pool>,
+}
+
+impl Inside<'_> {
+    pub(crate) fn core(&mut self) -> &mut sluicegate_core::Pool {
+        &mut self.core
+    }
+
+    /// Sees to what was caused, and unlocks.
+    pub(crate) fn leave(mut self, control: Control) {
+        let caused = self.pool.take_effects(&mut self.core);
+        drop(self.core);
+        if caused || control == Control::Always {
+            self.pool.changed.notify_one();
+        }
+    }
+}
+
 /// When the control thread has to look at the core again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
@@ -290,7 +282,7 @@ pub(crate) enum Control {
 #[derive(Debug)]
 pub(crate) enum Admitted {
     Reserved(Reserved),
-    Queued(Place),
+    Queued(Places),
     Full { retry_after: Duration },
     No(NoReplica),
 }
@@ -301,4 +293,5 @@ pub(crate) struct Reserved {
     pub(crate) lease: LeaseGuard,
     pub(crate) reason: Reason,
     pub(crate) spilled: bool,
+    pub(crate) whose: Whose,
 }

@@ -18,12 +18,21 @@ use crate::pool::Replica;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, generates};
 use crate::route::{Prompt, Route};
+use crate::targets::Target;
 use crate::usage::{Outcome, UsageLine, UsageSource};
 
 /// Most tokens that one request can be said to have used.
 const TOKENS_MAX: u64 = 1 << 32;
 /// Longest model name that reaches a usage line.
 const MODEL_MAX: usize = 256;
+
+/// Where an attempt went, and why.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) target: Arc<Target>,
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) reason: Reason,
+}
 
 /// What is known of a request so far.
 pub(crate) struct Record {
@@ -37,13 +46,12 @@ pub(crate) struct Record {
     pub(crate) rate_fields: Arc<[(&'static str, String)]>,
     asked: Option<Box<str>>,
     pub(crate) route: Option<Arc<Route>>,
-    replica: Option<Arc<Replica>>,
+    place: Option<Chosen>,
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) stream: bool,
     pub(crate) status: Option<u16>,
     outcome: Outcome,
     error_type: Option<Cow<'static, str>>,
-    reason: Option<Reason>,
     spilled: bool,
     pub(crate) attempts: u32,
     /// A replica had the request until its time was over: it has used its prompt at least.
@@ -83,14 +91,13 @@ impl Record {
             rate_fields: Arc::default(),
             asked: None,
             route: None,
-            replica: None,
+            place: None,
             endpoint: None,
             stream: false,
             status: None,
             // What a request is that nobody ended: its task was cut by the end of a drain, or by a panic.
             outcome: Outcome::GatewayStopped,
             error_type: Some(Cow::Borrowed("gateway_stopped")),
-            reason: None,
             spilled: false,
             attempts: 0,
             worked: false,
@@ -133,13 +140,27 @@ impl Record {
         self.output = resolved.ask.tokens.saturating_sub(resolved.tokens);
     }
 
-    pub(crate) fn chosen(&mut self, replica: &Arc<Replica>, reason: Reason, spilled: bool) {
-        self.replica = Some(Arc::clone(replica));
-        self.reason = Some(reason);
+    pub(crate) fn chosen(&mut self, place: Chosen, spilled: bool) {
+        self.place = Some(place);
         self.spilled |= spilled;
         self.attempts += 1;
         self.attempted = Some(clock::now());
         self.connect = None;
+    }
+
+    /// Where the last attempt went.
+    pub(crate) fn place(&self) -> Option<&Chosen> {
+        self.place.as_ref()
+    }
+
+    /// The answer of an earlier attempt is shown after all.
+    pub(crate) fn back_to(&mut self, place: Option<Chosen>) {
+        self.place = place;
+    }
+
+    /// Name of the fallback target that answers, if it is one.
+    pub(crate) fn fallback(&self) -> Option<&str> {
+        self.place.as_ref()?.target.fallback.as_deref()
     }
 
     pub(crate) fn first_content(&mut self, now: Time) {
@@ -155,9 +176,9 @@ impl Record {
         if exchange.endpoint == Endpoint::Responses
             && exchange.status < 300
             && let Some(id) = exchange.answer.response_id()
-            && let (Some(route), Some(replica)) = (&self.route, &self.replica)
+            && let (Some(route), Some(at)) = (&self.route, &self.place)
         {
-            self.gateway.responses.made(id, self.key.as_deref(), route, replica);
+            self.gateway.responses.made(id, self.key.as_deref(), route, (&at.target, &at.replica));
         }
     }
 
@@ -293,14 +314,18 @@ fn plausible(usage: Usage) -> Usage {
 impl Drop for Record {
     fn drop(&mut self) {
         let now = clock::now();
-        let affinity = match self.reason {
+        let reason = self.place.as_ref().map(|at| at.reason);
+        let affinity = match reason {
             Some(Reason::AffinitySession) => Some("session"),
             Some(Reason::AffinityPrefix) => Some("prefix"),
             _ => None,
         };
         let route = self.route.as_deref();
+        let chosen = self.place.as_ref().map(|at| &at.target);
+        // A route that has one target leads there, whether it came to an attempt or not.
+        let target = chosen.or_else(|| route?.targets.only_target());
         // Without a name of its own a target is asked for by the name that the client used.
-        let upstream_model = route.and_then(|r| r.plan.upstream_model.as_deref().or(self.asked.as_deref()));
+        let upstream_model = target.and_then(|t| t.upstream_model.as_deref().or(self.asked.as_deref()));
         self.gateway.sink.write(&UsageLine {
             request_id: &self.request_id,
             key: self.key.as_deref().map(|k| &*k.plan.name),
@@ -311,14 +336,14 @@ impl Drop for Record {
             model: self.asked.as_deref(),
             route: route.map(|r| &*r.plan.model),
             upstream_model,
-            pool: route.map(|r| &**r.pool.name()),
-            replica: self.replica.as_deref().map(|r| &*r.url.text),
+            pool: target.map(|t| &**t.pool.name()),
+            replica: self.place.as_ref().map(|at| &*at.replica.url.text),
             endpoint: self.endpoint.map(Endpoint::label),
             stream: self.stream,
             status: self.status,
             outcome: self.outcome,
             error_type: self.error_type.as_deref(),
-            reason: self.reason.map(Reason::as_str),
+            reason: reason.map(Reason::as_str),
             affinity,
             spilled: self.spilled,
             attempts: self.attempts,

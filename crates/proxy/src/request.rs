@@ -14,13 +14,15 @@ use crate::buffers::Body;
 use crate::client::Client;
 use crate::coding::{self, Codings};
 use crate::gateway::Gateway;
+use crate::keys::Key;
 use crate::local;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::relay;
 use crate::request_id;
-use crate::resolve::{Sources, dialect_of, resolve};
+use crate::resolve::{Resolved, Sources, dialect_of, resolve};
 use crate::respond;
+use crate::route::Way;
 use crate::usage::Outcome;
 
 /// What is to become of the client's connection.
@@ -152,10 +154,7 @@ async fn answer(
         resolve(sources, endpoint, &head.headers, &body, key.as_deref(), Some(record))?
     };
     record.resolved(&resolved);
-    let index = key.as_deref().map(|key| key.index);
-    if let Some(left) = resolved.route.suspects(index, endpoint, &body) {
-        return refused(Refusal::SuspectedPoison { left });
-    }
+    let suspected = suspicion(&resolved, key.as_deref(), endpoint, &body)?;
     if let Some(key) = &key {
         let reserved = key.reserve(resolved.ask);
         record.rate_fields = key.rate_fields().into();
@@ -176,6 +175,7 @@ async fn answer(
         rate_fields: &rate_fields,
         key: key.as_deref(),
         body,
+        suspected,
         resolved,
         endpoint,
         dialect: manner.dialect,
@@ -186,6 +186,25 @@ async fn answer(
         Answered::Shown(shown) => Ok(Ready::Shown(shown, limits)),
         Answered::Stored(answer) => Ok(Ready::Stored(answer)),
     }
+}
+
+/// True: only its route's fallback may still be sent the request.
+///
+/// # Errors
+/// Nobody may.
+fn suspicion(
+    resolved: &Resolved,
+    key: Option<&Key>,
+    endpoint: Endpoint,
+    body: &[u8],
+) -> Result<bool, Refusal> {
+    let suspects = |way| resolved.route.suspects(way, key.map(|key| key.index), endpoint, body);
+    let left = match (suspects(Way::Targets), &resolved.route.fallback) {
+        (None, _) => return Ok(false),
+        (Some(_), Some(_)) if resolved.bound.is_none() => suspects(Way::Fallback),
+        (left, _) => left,
+    };
+    left.map_or(Ok(true), |left| Err(Refusal::SuspectedPoison { left }))
 }
 
 fn refused<T>(refusal: Refusal) -> Result<T, NoAnswer> {

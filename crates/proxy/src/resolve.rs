@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use httparse::Header;
-use sluicegate_core::{Ask, KeyIndex, PickRequest, ReplicaId, Session, Waiting, Weight};
+use sluicegate_core::{Ask, KeyIndex, Session, Waiting, Weight};
 use sluicegate_wire::{
     Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
     peek_form, prefix_key, session_key, unescape,
@@ -14,7 +14,8 @@ use crate::plan::SessionSource;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::responses::Responses;
-use crate::route::{Prompt, Route, Routes};
+use crate::route::{Prompt, Route, Routes, Way};
+use crate::targets::{Asked, Only, Spot, Target};
 
 /// Most tokens that a request is expected to cost where keys take turns: no engine's context is longer, and whatever a
 /// client states must not decide who is served next for ever.
@@ -34,11 +35,12 @@ const NAME_SHOWN: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) route: Arc<Route>,
-    /// The model name that the replica is sent.
-    pub(crate) upstream_model: Arc<str>,
-    pub(crate) edits: Edits,
-    /// The usage-only event that will come was asked for by the gateway, not by the client.
-    pub(crate) hide_usage: bool,
+    /// The model name as asked; None: the request names none.
+    model: Option<Arc<str>>,
+    /// Where what is edited stands in the body.
+    peek: Option<Peek>,
+    /// Streams of this request are asked for their usage, where the pool says so.
+    wants_usage: bool,
     /// Estimated prompt tokens.
     pub(crate) tokens: u64,
     /// What it reserves of its key's limits.
@@ -46,7 +48,25 @@ pub(crate) struct Resolved {
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
     /// The only replica that knows the response that it is about or follows on.
-    pub(crate) only: Option<ReplicaId>,
+    pub(crate) bound: Option<Bound>,
+}
+
+/// The only replica that can serve a request, and the way to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) way: Way,
+    pub(crate) only: Only,
+}
+
+/// A request as one target is sent it.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) target: Arc<Target>,
+    /// The model name that the replica is asked for.
+    pub(crate) upstream_model: Arc<str>,
+    pub(crate) edits: Edits,
+    /// The usage-only event that will come was asked for by the gateway, not by the client.
+    pub(crate) hide_usage: bool,
 }
 
 /// What a request is looked up in.
@@ -57,30 +77,52 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Resolved {
-    /// A request about a stored response of `route` at `replica`: it has no prompt and generates nothing.
-    pub(crate) fn stored(route: Arc<Route>, replica: ReplicaId) -> Self {
+    /// A request about a stored response of `route`: it has no prompt and generates nothing.
+    pub(crate) fn stored(route: Arc<Route>, bound: Bound) -> Self {
         Self {
-            upstream_model: Arc::clone(&route.plan.model),
-            edits: Edits::none(),
-            hide_usage: false,
+            model: None,
+            peek: None,
+            wants_usage: false,
             tokens: 0,
             ask: Ask::default(),
             session: None,
             prefix: None,
-            only: Some(replica),
+            bound: Some(bound),
             route,
         }
     }
 
-    pub(crate) fn pick_request<'a>(&self, tried: &'a [ReplicaId]) -> PickRequest<'a> {
-        PickRequest {
+    /// What its choice depends on.
+    pub(crate) fn asked<'a>(&self, tried: &'a [Spot]) -> Asked<'a> {
+        Asked {
             model: self.route.model,
             weight: Weight::from_prompt_tokens(self.tokens),
             session: self.session,
             prefix: self.prefix,
             tried,
-            only: self.only,
-            ..PickRequest::default()
+            only: self.bound.map(|bound| bound.only),
+            decision: None,
+        }
+    }
+
+    /// The way that it goes first.
+    pub(crate) fn way(&self) -> Way {
+        self.bound.map_or(Way::Targets, |bound| bound.way)
+    }
+
+    /// The request as `target` is to be sent it.
+    pub(crate) fn version_for(&self, target: &Arc<Target>) -> Version {
+        let asked = self.model.as_ref().unwrap_or(&self.route.plan.model);
+        let renamed = target.upstream_model.as_ref().filter(|model| *model != asked && self.model.is_some());
+        let hide_usage = self.wants_usage && target.pool.plan().usage_injection;
+        Version {
+            target: Arc::clone(target),
+            upstream_model: Arc::clone(renamed.unwrap_or(asked)),
+            edits: self
+                .peek
+                .as_ref()
+                .map_or_else(Edits::none, |peek| Edits::new(peek, renamed.map(|model| &**model), hide_usage)),
+            hide_usage,
         }
     }
 
@@ -123,7 +165,7 @@ pub(crate) fn resolve(
     let Some(route) = routes.get(&model).filter(allowed) else {
         return Err(unknown_model(routes, &model, key));
     };
-    let only = match &peek.previous_response_id {
+    let bound = match &peek.previous_response_id {
         Some(span) if endpoint == Endpoint::Responses => {
             let mut id = String::new();
             unescape(body, span, NAME_READ, &mut id);
@@ -134,21 +176,18 @@ pub(crate) fn resolve(
     let salt = route.salt ^ key.map_or(0, |key| key.salt);
     let tokens = route.prompt_tokens(Prompt::of(&peek));
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
-    let inject = peek.stream
-        && !asks
-        && route.pool.plan().usage_injection
-        && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
-    let renamed = route.plan.upstream_model.as_deref().filter(|m| **m != *model);
+    let wants_usage =
+        peek.stream && !asks && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
     Ok(Resolved {
-        edits: Edits::new(&peek, renamed, inject),
-        upstream_model: renamed.map_or_else(|| model.as_str().into(), Into::into),
-        hide_usage: inject,
+        model: Some(model.into()),
+        wants_usage,
         tokens,
         ask: ask(route, endpoint, tokens, &peek),
-        session: session(routes, route, salt, headers, body, &peek),
+        session: session((routes, route), endpoint, salt, headers, body, &peek),
         prefix: prefix_key(body, &peek, route.plan.prefix_chars, salt),
-        only,
+        bound,
         route: Arc::clone(route),
+        peek: Some(peek),
     })
 }
 
@@ -236,8 +275,8 @@ pub(crate) fn generates(endpoint: Endpoint) -> bool {
 
 /// The first source of the route's chain that gives a key.
 fn session(
-    routes: &Routes,
-    route: &Route,
+    (routes, route): (&Routes, &Route),
+    endpoint: Endpoint,
     salt: u64,
     headers: &[Header<'_>],
     body: &[u8],
@@ -249,7 +288,10 @@ fn session(
             .filter(|h| h.name.eq_ignore_ascii_case(name))
             .find_map(|h| session_key(h.value, salt))
             .map(Session::Explicit),
-        SessionSource::Body(name) => {
+        SessionSource::BodyOfTalks(_) if !matches!(endpoint, Endpoint::Responses | Endpoint::Messages) => {
+            None
+        }
+        SessionSource::Body(name) | SessionSource::BodyOfTalks(name) => {
             let wanted = routes.session_members().iter().position(|n| n == name)?;
             let (_, span) = peek.session.iter().find(|(i, _)| *i == wanted)?;
             let mut text = String::new();

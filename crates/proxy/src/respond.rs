@@ -14,6 +14,9 @@ use crate::request::Manner;
 use crate::request_id;
 use crate::usage::Outcome;
 
+/// Tells the client that its route's fallback target answers, and which it is.
+pub(crate) const FALLBACK_FIELD: &str = "x-sluicegate-fallback";
+
 /// Sends a JSON body with status 200. True: it went out whole.
 pub(crate) async fn json(
     client: &mut Client,
@@ -71,7 +74,12 @@ pub(crate) async fn stored(
     record.bytes_out = answer.body_len() as u64;
     // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
     record.tokens(None, None, true);
-    let bytes = answer.to_bytes(manner, &record.request_id, &record.rate_fields);
+    let bytes = {
+        let rate_fields = record.rate_fields.iter().map(|(name, value)| (*name, value.as_str()));
+        let fallback = record.fallback().map(|name| (FALLBACK_FIELD, name));
+        let fields: smallvec::SmallVec<[(&'static str, &str); 8]> = rate_fields.chain(fallback).collect();
+        answer.to_bytes(manner, &record.request_id, &fields)
+    };
     let sent = client.write_all(&bytes, write_idle).await.is_ok();
     if !sent {
         record.ended(Outcome::ClientGone, Some(Cow::Borrowed("client_gone")));

@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::clock;
 use crate::plan::{RoutePlan, SessionSource};
 use crate::pool::Pool;
+use crate::targets::Targets;
 
 use learned::Learned;
 
@@ -67,7 +68,8 @@ pub(crate) struct Routes {
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) plan: RoutePlan,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) targets: Targets,
+    pub(crate) fallback: Option<Targets>,
     /// Only replicas that serve this model; None: all of the pool.
     pub(crate) model: Option<ModelId>,
     /// Keeps equal session ids and prompts of different routes apart.
@@ -85,12 +87,21 @@ pub(crate) struct Route {
     tokens_per_second: Learned,
 }
 
+/// Which of a route's targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// Those that requests choose among.
+    Targets,
+    /// The one for when none of them can serve.
+    Fallback,
+}
+
 impl Routes {
     pub(crate) fn new(routes: Vec<Arc<Route>>, any: Option<Arc<Route>>) -> Self {
         let mut table = Self { any, ..Self::default() };
         for route in routes.iter().chain(&table.any) {
             for source in &route.plan.session_keys {
-                if let SessionSource::Body(name) = source
+                if let SessionSource::Body(name) | SessionSource::BodyOfTalks(name) = source
                     && !table.session_members.contains(name)
                 {
                     table.session_members.push(name.clone());
@@ -136,13 +147,18 @@ impl Routes {
 }
 
 impl Route {
+    /// None where the plan names a pool that is not among `pools`.
     pub(crate) fn new(
         plan: RoutePlan,
-        pool: Arc<Pool>,
+        pools: &[Arc<Pool>],
         model: Option<ModelId>,
         index: RouteIndex,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Option<Arc<Self>> {
+        let fallback = match &plan.fallback {
+            Some(fallback) => Some(Targets::fallback(&fallback.target, pools)?),
+            None => None,
+        };
+        Some(Arc::new(Self {
             salt: xxh3_64(plan.model.as_bytes()),
             index,
             budget: Mutex::new(RetryBudget::new(&plan.retry)),
@@ -151,19 +167,46 @@ impl Route {
             poisoned: AtomicBool::new(false),
             bytes_per_token: Learned::new(BYTES_PER_TOKEN),
             tokens_per_second: Learned::new(TOKENS_PER_SECOND),
+            targets: Targets::new(&plan.targets, pools, plan.mode.clone(), fallback.is_some())?,
+            fallback,
             plan,
-            pool,
             model,
-        })
+        }))
+    }
+
+    /// Every way its requests can go, the fallback last.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (Way, &Targets)> {
+        let fallback = self.fallback.as_ref().map(|targets| (Way::Fallback, targets));
+        std::iter::once((Way::Targets, &self.targets)).chain(fallback)
+    }
+
+    /// The targets of one way.
+    pub(crate) fn way(&self, way: Way) -> &Targets {
+        match way {
+            Way::Targets => &self.targets,
+            Way::Fallback => self.fallback.as_ref().unwrap_or(&self.targets),
+        }
+    }
+
+    /// Each pool that its requests can go to, once.
+    pub(crate) fn pools(&self) -> Vec<&Arc<Pool>> {
+        let mut pools: Vec<&Arc<Pool>> = Vec::new();
+        for pool in self.ways().flat_map(|(_, targets)| targets.pools()) {
+            if !pools.iter().any(|known| Arc::ptr_eq(known, pool)) {
+                pools.push(pool);
+            }
+        }
+        pools
     }
 
     pub(crate) fn budget(&self) -> MutexGuard<'_, RetryBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long this key's identical request to the same endpoint is still refused, if it is.
+    /// For how long this key's identical request to the same endpoint is still kept from `way`, if it is.
     pub(crate) fn suspects(
         &self,
+        way: Way,
         key: Option<KeyIndex>,
         endpoint: Endpoint,
         body: &[u8],
@@ -172,7 +215,7 @@ impl Route {
             return None;
         }
         // Before the lock: a large body takes a moment.
-        let fingerprint = self.fingerprint(key, endpoint, body);
+        let fingerprint = self.fingerprint(way, key, endpoint, body);
         let now = clock::now();
         let poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         if poison.len(now) == 0 {
@@ -182,18 +225,18 @@ impl Route {
         poison.is_suspect(now, fingerprint)
     }
 
-    /// Two replicas failed this request alike.
-    pub(crate) fn suspect(&self, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) {
-        let fingerprint = self.fingerprint(key, endpoint, body);
+    /// Two replicas failed this request alike; `way`: where it is not sent again.
+    pub(crate) fn suspect(&self, way: Way, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) {
+        let fingerprint = self.fingerprint(way, key, endpoint, body);
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         poison.suspect(clock::now(), fingerprint);
         self.poisoned.store(true, Ordering::Relaxed);
     }
 
     /// A suspicion is of one key at one endpoint: whatever a client sends, it has nobody else's requests refused.
-    fn fingerprint(&self, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) -> u64 {
+    fn fingerprint(&self, way: Way, key: Option<KeyIndex>, endpoint: Endpoint, body: &[u8]) -> u64 {
         let body = xxh3_64_with_seed(body, self.seed.hash_one(0_u8));
-        self.seed.hash_one((key, endpoint, body))
+        self.seed.hash_one((way, key, endpoint, body))
     }
 
     /// Estimated prompt tokens.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::plan::{ListenPlan, Plan, PoolPlan, RoutePlan, RoutesPlan, Timeouts};
+use crate::plan::{ListenPlan, Plan, PoolPlan, RouteMode, RoutePlan, RoutesPlan, TargetPlan, Timeouts};
 use crate::{Gateway, Running, UsageLine, UsageSink};
 
 struct NoSink;
@@ -50,8 +50,9 @@ fn route_plan() -> RoutePlan {
     RoutePlan {
         model: "".into(),
         aliases: Vec::new(),
-        pool: 0,
-        upstream_model: None,
+        mode: RouteMode::Adaptive,
+        targets: vec![TargetPlan { pool: 0, upstream_model: None, description: None }],
+        fallback: None,
         session_keys: Vec::new(),
         prefix_chars: 4096,
         timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },

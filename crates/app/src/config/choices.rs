@@ -4,8 +4,8 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
-use sluicegate_core::{AffinityMode, LoadSource, WaitingCounts};
-use sluicegate_proxy::plan::Slots;
+use sluicegate_core::{AffinityMode, LoadSource, Policy, WaitingCounts};
+use sluicegate_proxy::plan::{Slots, StatusClass};
 use toml::de::DeValue;
 
 use super::diagnostics::Origin;
@@ -71,7 +71,20 @@ choices! {
     } later {}
     Mode, "mode" {
         "adaptive" => Mode::Adaptive,
-    } later { "predictive", "weighted", "policy", "round_robin" }
+        "weighted" => Mode::Weighted,
+        "policy" => Mode::Policy,
+        "round_robin" => Mode::RoundRobin,
+    } later { "predictive" }
+    Policy, "policy" {
+        "session_affinity" => Policy::SessionAffinity,
+        "least_inflight" => Policy::LeastInflight,
+        "queue_depth" => Policy::QueueDepth,
+        "kv_headroom" => Policy::KvHeadroom,
+    } later { "decision_service", "prefix_cache", "predicted_ttft" }
+    StatusClass, "class of statuses" {
+        "5xx" => StatusClass::Server,
+        "4xx" => StatusClass::Client,
+    } later {}
     OnFull, "way to treat a full writer" {
         "drop" => OnFull::Drop,
         "wait" => OnFull::Wait,
@@ -101,6 +114,9 @@ pub(super) enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Adaptive,
+    Weighted,
+    Policy,
+    RoundRobin,
 }
 
 /// What the usage writer does when it cannot keep up.

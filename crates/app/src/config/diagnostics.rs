@@ -93,6 +93,11 @@ impl<'s> Problems<'s> {
         self.items.is_empty()
     }
 
+    /// Findings so far.
+    pub(super) fn count(&self) -> usize {
+        self.items.len()
+    }
+
     /// `value` where nothing was found.
     pub(super) fn finish<T>(mut self, value: Option<T>) -> Result<T, Diagnostics> {
         self.items.sort_by_key(|d| d.place.spot.as_ref().map_or((0, 0), |s| (s.line, s.column)));

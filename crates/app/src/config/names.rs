@@ -117,7 +117,7 @@ impl Text for SessionSource {
     fn text(&self) -> String {
         match self {
             Self::Header(name) => format!("header:{name}"),
-            Self::Body(name) => format!("body:{name}"),
+            Self::Body(name) | Self::BodyOfTalks(name) => format!("body:{name}"),
             Self::Conversation => "auto:conversation".into(),
         }
     }

@@ -6,10 +6,10 @@ use std::num::NonZero;
 
 use serde_json::Value as Json;
 use sluicegate_core::{
-    AffinityMode, AffinitySettings, HealthSettings, LoadSource, Micros, PoolSettings, QueueLimits,
+    AffinityMode, AffinitySettings, HealthSettings, LoadSource, Micros, Policy, PoolSettings, QueueLimits,
     RetrySettings, WaitingCounts,
 };
-use sluicegate_proxy::plan::{KeyHash, ReplicaUrl, SessionSource, Slots};
+use sluicegate_proxy::plan::{KeyHash, ReplicaUrl, SessionSource, Slots, StatusClass};
 
 use super::amounts::{Budget, Count, Money};
 use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
@@ -18,6 +18,7 @@ use super::headers::Headers;
 use super::names::Name;
 use super::read::{KeyDoc, Node, Reader, Required, SectionDoc, Set, Value, joined, sections};
 use super::secret::Secret;
+use super::session_keys;
 use super::units::{Period, Size, Span};
 use super::values::{Later, ServerError};
 
@@ -163,18 +164,19 @@ sections! {
         model: Required<Name> = Required(None),
         /// Further names of it. An answer's `model` is the name that the engine knows, whichever name was asked for.
         aliases: Vec<Set<Name>> = Vec::new(),
-        /// How a replica is chosen. `predictive`, `weighted`, `policy` and `round_robin` are not supported yet.
+        /// How a target and a replica are chosen: see [routing](routing.md). Left out, it follows from what is below:
+        /// `weighted` where targets have weights, `policy` where there are policies. `predictive` is not supported yet.
         mode: Mode = Mode::Adaptive,
         /// Late binding of mode `predictive`.
         hold: Later = Later,
-        /// Where the session key is looked for; the first match counts.
-        session_keys: Vec<Set<SessionSource>> = session_keys(),
-        /// Where the requests go. Exactly one in this version.
+        /// Where the session key is looked for; the first match counts. The default of mode `policy` is another one.
+        session_keys: Vec<Set<SessionSource>> = session_keys::of_most_modes(),
+        /// Where the requests go; at least one.
         targets: Vec<Set<Target>> = Vec::new(),
         /// Target for when no other can serve.
-        fallback: Later = Later,
+        fallback: Option<Fallback> = None,
         /// Scoring policies of mode `policy`.
-        policies: Later = Later,
+        policies: Vec<Set<ScoringPolicy>> = Vec::new(),
         /// Time limits.
         timeouts: Timeouts = Timeouts::default(),
         /// Retries before the first byte of an answer.
@@ -191,10 +193,43 @@ sections! {
         pool: Required<Name> = Required(None),
         /// The engine's name of the model. None: as the client asked.
         upstream_model: Option<Name> = None,
-        /// Share of the requests in mode `weighted`.
-        weight: Later = Later,
+        /// Its share of the requests in mode `weighted`, whatever its number of replicas; 0: no new requests.
+        weight: Option<u32> = None,
         /// What the target is good at, for a decision service.
         description: Later = Later,
+    }
+
+    /// Where requests go when no target can serve: none is healthy, queues are full or waits too long, or every attempt
+    /// has failed. Left out, there is no fallback.
+    Fallback {
+        /// Name of the pool.
+        pool: Required<Name> = Required(None),
+        /// The engine's name of the model. None: as the client asked.
+        upstream_model: Option<Name> = None,
+        /// Answers of these classes are not shown either, as long as the fallback does better.
+        on: Vec<Set<StatusClass>> = vec![Set::unset(StatusClass::Server)],
+    }
+
+    /// One policy of mode `policy`. Each spreads its weight over the replicas by its scores, and the largest total wins.
+    ScoringPolicy {
+        /// Which one. `decision_service`, `prefix_cache` and `predicted_ttft` are not supported yet.
+        kind: Required<Policy> = Required(None),
+        /// What it counts.
+        weight: f64 = 1.0,
+        /// Base URL of a decision service.
+        base_url: Later = Later,
+        /// Longest time of one question to a decision service.
+        timeout: Later = Later,
+        /// How long an answer of a decision service is used again.
+        cache_ttl: Later = Later,
+        /// Most bytes of a conversation that a decision service is told.
+        max_state_bytes: Later = Later,
+        /// Bearer tokens for a decision service.
+        tokens: Later = Later,
+        /// The decision service's own model.
+        model: Later = Later,
+        /// What a decision service is to go by.
+        instructions: Later = Later,
     }
 
     /// Time limits of a request.
@@ -303,22 +338,6 @@ fn retry() -> RetrySettings {
 
 fn on_status() -> Vec<Set<ServerError>> {
     retry().on_status.into_iter().map(|status| Set::unset(ServerError(status))).collect()
-}
-
-fn session_keys() -> Vec<Set<SessionSource>> {
-    let header = |name: &str| SessionSource::Header(name.into());
-    let body = |name: &str| SessionSource::Body(name.into());
-    let chain = [
-        header("x-session-id"),
-        header("session-id"),
-        header("x-kilo-session"),
-        header("x-conversation-id"),
-        body("prompt_cache_key"),
-        body("conversation_id"),
-        body("thread_id"),
-        SessionSource::Conversation,
-    ];
-    chain.into_iter().map(Set::unset).collect()
 }
 
 fn local(port: u16) -> SocketAddr {

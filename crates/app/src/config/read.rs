@@ -252,6 +252,17 @@ impl<T: Value> Value for Option<T> {
     fn show(&self) -> String {
         self.as_ref().map_or_else(|| "none".into(), T::show)
     }
+
+    fn section() -> Option<SectionDoc> {
+        T::section()
+    }
+
+    fn changes(&self, default: &Self, path: &str, out: &mut Vec<String>) {
+        // A section that may be left out has no default to differ from.
+        if T::section().is_none() && self.show() != default.show() {
+            out.push(format!("{path} = {}", self.show()));
+        }
+    }
 }
 
 /// A key without a default.

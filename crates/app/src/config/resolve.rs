@@ -3,6 +3,7 @@
 mod keys;
 mod pools;
 mod routes;
+mod targets;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use sluicegate_core::{KeyLimits, Micros, Price};
-use sluicegate_proxy::plan::{AllowedRoutes, KeyPlan, KeysPlan, RoutePlan, RoutesPlan, Slots};
+use sluicegate_core::{KeyLimits, Micros, Price, TargetIndex};
+use sluicegate_proxy::plan::{
+    AllowedRoutes, KeyPlan, KeysPlan, RouteMode, RoutePlan, RoutesPlan, Slots, TargetPlan,
+};
 
 use super::Loaded;
 use super::amounts::Money;
@@ -105,19 +107,60 @@ fn route(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
     if !route.aliases.is_empty() {
         let _ = write!(out, " (also {})", route.aliases.join(", "));
     }
-    let pool = loaded.plan.pools.get(route.pool).map_or("", |pool| &*pool.name);
-    let _ = write!(out, " -> pool {pool}");
-    match &route.upstream_model {
-        Some(name) => {
-            let _ = writeln!(out, ", model {name}");
+    match (&route.mode, route.targets.as_slice()) {
+        (RouteMode::Adaptive, [only]) => {
+            let _ = writeln!(out, " -> {}", target(only, loaded));
         }
-        None => out.push('\n'),
+        (mode, targets) => {
+            let _ = writeln!(out, ", {}", mode_words(mode));
+            for (index, own) in (0..).map(TargetIndex).zip(targets) {
+                let share = share(mode, index);
+                let _ = writeln!(out, "           {share}-> {}", target(own, loaded));
+            }
+        }
+    }
+    if let Some(fallback) = &route.fallback {
+        let on: Vec<String> = fallback.on.iter().map(Text::text).collect();
+        let on = if on.is_empty() { String::new() } else { format!(", and instead of {}", on.join(" and ")) };
+        let _ = writeln!(out, "           else -> {}{on}", target(&fallback.target, loaded));
     }
     queue_and_price(out, route, loaded);
 }
 
+fn target(target: &TargetPlan, loaded: &Loaded) -> String {
+    let pool = loaded.plan.pools.get(target.pool).map_or("", |pool| &*pool.name);
+    match &target.upstream_model {
+        Some(model) => format!("pool {pool}, model {model}"),
+        None => format!("pool {pool}"),
+    }
+}
+
+fn mode_words(mode: &RouteMode) -> String {
+    match mode {
+        RouteMode::Adaptive => "by load and warm caches".into(),
+        RouteMode::Weighted(_) => "by shares".into(),
+        RouteMode::RoundRobin => "in turn".into(),
+        RouteMode::Policy(policies) => {
+            let all: Vec<String> =
+                policies.each().map(|(policy, weight)| format!("{} {weight}", policy.as_str())).collect();
+            format!("by scores: {}", all.join(", "))
+        }
+    }
+}
+
+/// A target's share of the requests, in percent.
+fn share(mode: &RouteMode, target: TargetIndex) -> String {
+    match mode {
+        RouteMode::Weighted(shares) => {
+            format!("{:.3} % ", f64::from(shares.of(target)) / shares.sum() * 100.0).replace(".000", "")
+        }
+        RouteMode::Adaptive | RouteMode::Policy(_) | RouteMode::RoundRobin => String::new(),
+    }
+}
+
 fn queue_and_price(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
-    let queues = loaded.plan.pools.get(route.pool).is_some_and(|pool| pool.slots != Slots::Unknown);
+    let pools = route.targets.iter().filter_map(|target| loaded.plan.pools.get(target.pool));
+    let queues = pools.into_iter().any(|pool| pool.slots != Slots::Unknown);
     if queues {
         let _ = match (route.queue.max_length, Span(route.queue.max_wait).text()) {
             (0, _) => writeln!(out, "           no queue"),

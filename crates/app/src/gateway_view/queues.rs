@@ -9,7 +9,7 @@ use crate::inspect::{ClassQueueView, KeyQueueView, QueueView, RouteQueueView};
 
 /// The queue of `pool`. `routes` are those of every pool, `keys` the names in the order of the configuration.
 pub(super) fn view(pool: &str, now: &QueueSnapshot, routes: &[RouteName], keys: &[Arc<str>]) -> QueueView {
-    let own: Vec<_> = routes.iter().filter(|route| *route.pool == *pool).collect();
+    let own: Vec<_> = routes.iter().filter(|route| route.pools.iter().any(|own| **own == *pool)).collect();
     let gone = |depth: &&QueueDepth| !own.iter().any(|route| route.index == depth.route);
     let of_route = |index: RouteIndex| now.waiting.iter().filter(move |depth| depth.route == index);
     let mut routes: Vec<_> =
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn route(index: u32, model: &str, pool: &str) -> RouteName {
-        RouteName { index: RouteIndex(index), model: model.into(), pool: pool.into() }
+        RouteName { index: RouteIndex(index), model: model.into(), pools: vec![pool.into()] }
     }
 
     fn depth(route: u32, priority: i32, waiting: usize, oldest: u64) -> QueueDepth {

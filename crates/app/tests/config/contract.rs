@@ -22,11 +22,15 @@ fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
         ("tls", "\"tls\""),
         ("discover", "\"discover\""),
         ("hold", "\"hold\""),
-        ("weight", "\"weight\""),
         ("description", "\"description\""),
-        ("[[routes.targets]]", "a second target of a route"),
-        ("[routes.fallback]", "\"fallback\""),
-        ("[[routes.policies]]", "\"policies\""),
+        ("kind", "kind: \"decision_service\""),
+        ("base_url", "\"base_url\""),
+        ("timeout", "\"timeout\""),
+        ("cache_ttl", "\"cache_ttl\""),
+        ("max_state_bytes", "\"max_state_bytes\""),
+        ("tokens", "\"tokens\""),
+        ("model", "\"model\""),
+        ("instructions", "\"instructions\""),
         ("mode", "mode: \"predictive\""),
         ("store", "store: redis://"),
     ];
@@ -38,13 +42,17 @@ fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
 }
 
 #[test]
-fn every_mode_of_a_later_version_is_known_by_name() {
-    for mode in ["predictive", "weighted", "policy", "round_robin"] {
-        let text = format!(
-            "[[pools]]\nname = \"a\"\nreplicas = [\"http://h\"]\n[[routes]]\nmodel = \"m\"\nmode = \"{mode}\"\n\
-             [[routes.targets]]\npool = \"a\"\n"
-        );
-        let expected = format!("6:8: mode: \"{mode}\" is not supported yet in this version");
-        assert_eq!(findings(&text), [expected]);
+fn what_a_later_version_brings_is_known_by_name() {
+    let with = |route: &str| {
+        format!(
+            "[[pools]]\nname = \"a\"\nreplicas = [\"http://h\"]\n[[routes]]\nmodel = \"m\"\ntargets = [{{ pool = \
+             \"a\" }}]\n{route}\n"
+        )
+    };
+    let mode = findings(&with("mode = \"predictive\""));
+    assert_eq!(mode, ["7:8: mode: \"predictive\" is not supported yet in this version"]);
+    for kind in ["decision_service", "prefix_cache", "predicted_ttft"] {
+        let found = findings(&with(&format!("policies = [{{ kind = \"{kind}\" }}]")));
+        assert_eq!(found, [format!("7:22: kind: \"{kind}\" is not supported yet in this version")]);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sluicegate::config::{Config, Loaded, Overrides};
-use sluicegate_proxy::plan::RoutesPlan;
+use sluicegate_proxy::plan::{RouteMode, RoutePlan, RoutesPlan};
 
 use super::environment;
 
@@ -30,7 +30,16 @@ fn every_example_loads() {
     names.sort();
     assert_eq!(
         names,
-        ["agents.toml", "minimal.toml", "production.toml", "team-keys.toml", "two-models.toml"]
+        [
+            "agents.toml",
+            "fallback.toml",
+            "minimal.toml",
+            "policies.toml",
+            "production.toml",
+            "shares.toml",
+            "team-keys.toml",
+            "two-models.toml"
+        ]
     );
     for name in names {
         example(&format!("examples/{name}"), &Overrides::default());
@@ -48,8 +57,57 @@ fn the_minimal_example_asks_the_engines_for_their_models() {
 fn the_two_models_example_has_a_route_for_each() {
     let loaded = example("examples/two-models.toml", &Overrides::default());
     let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("no routes") };
-    let shown: Vec<_> = routes.iter().map(|r| (&*r.model, r.pool, r.upstream_model.as_deref())).collect();
-    assert_eq!(shown, [("qwen3", 0, Some("Qwen/Qwen3-32B")), ("bge-m3", 1, None)]);
+    let target = |r: &RoutePlan| (r.targets[0].pool, r.targets[0].upstream_model.clone());
+    let shown: Vec<_> = routes.iter().map(|r| (&*r.model, target(r))).collect();
+    assert_eq!(shown, [("qwen3", (0, Some("Qwen/Qwen3-32B".into()))), ("bge-m3", (1, None))]);
+}
+
+/// Route 0 of an example that has nothing to warn of but too few replicas, and what its summary says of routes.
+fn route_of(name: &str) -> (RoutePlan, String) {
+    let loaded = example(name, &Overrides::default());
+    let other = |warning: &&String| !warning.contains("nothing to fail over to");
+    assert_eq!(loaded.warnings.iter().find(other), None, "{name}");
+    let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("{name}: no routes") };
+    let summary = loaded.summary();
+    let from = summary.find("route ").expect("a route is told of");
+    let to = summary.find("keys ").expect("keys are told of");
+    (routes[0].clone(), summary[from..to].to_owned())
+}
+
+#[test]
+fn the_shares_example_splits_by_weight() {
+    let (route, told) = route_of("examples/shares.toml");
+    assert!(matches!(route.mode, RouteMode::Weighted(_)), "{:?}", route.mode);
+    let expected = "\
+route    chat, by shares
+           90 % -> pool stable, model Qwen/Qwen3-32B
+           10 % -> pool canary, model Qwen/Qwen3-32B-Instruct-2507
+";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_policies_example_scores_and_lets_sessions_move() {
+    let (route, told) = route_of("examples/policies.toml");
+    assert_eq!(route.session_keys.len(), 3, "the default of this mode: {:?}", route.session_keys);
+    let expected = "\
+route    chat, by scores: session_affinity 1, least_inflight 2, queue_depth 1
+           -> pool large, model Qwen/Qwen3-32B
+           -> pool spare, model Qwen/Qwen3-32B
+";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_fallback_example_has_a_provider_behind_its_engines() {
+    let (route, told) = route_of("examples/fallback.toml");
+    assert_eq!(route.mode, RouteMode::Adaptive);
+    let expected = "\
+route    chat -> pool engines, model Qwen/Qwen3-32B
+           else -> pool provider, model gpt-4o-mini, and instead of 5xx
+           queue: at most 200 wait, at most 10s
+";
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod examples;
 mod hints;
 mod hosted;
 mod keys;
+mod modes;
 mod overrides;
 mod reference;
 mod secrets;

@@ -99,9 +99,9 @@ fn a_route_is_what_the_file_says() {
     let loaded = good(MUCH);
     let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("no routes") };
     let route = &routes[0];
-    assert_eq!((&*route.model, &*route.aliases[0], route.pool), ("m", "n", 0));
+    assert_eq!((&*route.model, &*route.aliases[0], route.targets[0].pool), ("m", "n", 0));
     assert_eq!(
-        (route.upstream_model.as_deref(), route.prefix_chars, route.hold_limit),
+        (route.targets[0].upstream_model.as_deref(), route.prefix_chars, route.hold_limit),
         (Some("M"), 99, 1024)
     );
     let keys = [SessionSource::Header("x-my-session".into()), SessionSource::Body("talk".into())];

@@ -18,6 +18,12 @@ impl Shares {
         (0..).map(TargetIndex).zip(&self.0).filter(|(_, weight)| **weight > 0).map(|(target, _)| target)
     }
 
+    /// The sum of all weights.
+    #[must_use]
+    pub fn sum(&self) -> f64 {
+        self.0.iter().map(|weight| f64::from(*weight)).sum()
+    }
+
     /// The weight of one target; 0: no new traffic.
     #[must_use]
     pub fn of(&self, target: TargetIndex) -> u32 {

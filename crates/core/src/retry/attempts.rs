@@ -44,23 +44,26 @@ pub enum Next {
 }
 
 /// A verdict to book against a replica with [`Pool::book`](crate::Pool::book).
-pub type Booking = (ReplicaId, Verdict);
+pub type Booking<R = ReplicaId> = (R, Verdict);
 
-/// One request's attempts: what has been tried, which booking is still open, what comes next.
-#[derive(Clone, Debug, Default)]
-pub struct Attempts {
-    tried: SmallVec<[ReplicaId; 4]>,
-    blame: Blame,
+/// One request's attempts: what has been tried, which booking is still open, what comes next. `R` is what the caller
+/// names a replica by: more than its id where a request may go to several pools.
+#[derive(Clone, Debug)]
+pub struct Attempts<R = ReplicaId> {
+    tried: SmallVec<[R; 4]>,
+    blame: Blame<R>,
     spilled_429: bool,
 }
 
 /// Whose fault a 500, 502, 504 or reset after a complete send was.
-#[derive(Clone, Copy, Debug, Default)]
-enum Blame {
-    #[default]
+#[derive(Clone, Copy, Debug)]
+enum Blame<R> {
     None,
     /// Open until a replay's verdict; never booked if there is none.
-    Open { replica: ReplicaId, failure: Failure },
+    Open {
+        replica: R,
+        failure: Failure,
+    },
     /// Two replicas failed it alike: the request's own.
     Suspect,
 }
@@ -81,7 +84,13 @@ enum Kind {
     Final(Verdict),
 }
 
-impl Attempts {
+impl<R> Default for Attempts<R> {
+    fn default() -> Self {
+        Self { tried: SmallVec::new(), blame: Blame::None, spilled_429: false }
+    }
+}
+
+impl<R: Copy> Attempts<R> {
     /// A request that has not been tried yet.
     #[must_use]
     pub fn new() -> Self {
@@ -90,7 +99,7 @@ impl Attempts {
 
     /// The replicas tried so far, for [`PickRequest::tried`](crate::PickRequest::tried).
     #[must_use]
-    pub fn tried(&self) -> &[ReplicaId] {
+    pub fn tried(&self) -> &[R] {
         &self.tried
     }
 
@@ -107,7 +116,7 @@ impl Attempts {
     }
 
     /// An attempt begins.
-    pub fn started(&mut self, replica: ReplicaId) {
+    pub fn started(&mut self, replica: R) {
         self.tried.push(replica);
     }
 
@@ -163,8 +172,8 @@ impl Attempts {
 
     /// The attempt was answered well: the failure of an earlier replica, if one is open, is now that one's own.
     #[must_use = "to be booked"]
-    pub fn answered(&mut self) -> Option<Booking> {
-        match std::mem::take(&mut self.blame) {
+    pub fn answered(&mut self) -> Option<Booking<R>> {
+        match std::mem::replace(&mut self.blame, Blame::None) {
             Blame::Open { replica, failure } => Some((replica, Verdict::Failure(failure))),
             Blame::None | Blame::Suspect => None,
         }

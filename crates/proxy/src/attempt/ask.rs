@@ -3,7 +3,7 @@
 
 use sluicegate_core::AttemptFailure;
 
-use super::{End, Outgoing, hold, send};
+use super::{End, Sending, hold, send};
 use crate::client::Client;
 use crate::clock;
 use crate::credentials::{Chosen, Judged, Trial};
@@ -15,11 +15,11 @@ use crate::upstream::Upstream;
 /// as the replica is not at fault.
 pub(super) async fn attempt(
     client: &mut Client,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     record: &mut Record,
     lease: &LeaseGuard,
 ) -> End {
-    let credentials = out.resolved.route.pool.credentials();
+    let credentials = lease.pool().credentials();
     let mut trial = Trial::new(credentials);
     let mut chosen = credentials.choose(clock::now());
     loop {
@@ -36,7 +36,7 @@ pub(super) async fn attempt(
 /// Asks over a kept connection, else over a new one.
 async fn ask(
     client: &mut Client,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     record: &mut Record,
     lease: &LeaseGuard,
     credential: &Chosen,
@@ -66,7 +66,7 @@ async fn ask(
 
 async fn exchange(
     client: &mut Client,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     lease: &LeaseGuard,
     credential: &Chosen,
     mut upstream: Upstream,

@@ -9,17 +9,17 @@ use std::time::Duration;
 use sluicegate_core::{AttemptFailure, Time};
 use sluicegate_wire::{
     AnswerScan, ClientFraming, HeadError, Observer, ResponseFraming, ResponseHead, StreamKind, chunk_head,
-    parse_response, write_client_head,
+    parse_response,
 };
 
-use super::{End, Exchange, Interrupt, Outgoing, StoredAnswer, interrupted};
+use super::head::{client_framing, client_head};
+use super::{End, Exchange, Interrupt, Sending, StoredAnswer, interrupted};
 use crate::answer::{Answer, Watcher};
 use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
 use crate::coding::{Codings, DecodedCopy, Reader};
 use crate::pool::LeaseGuard;
-use crate::request_id;
 use crate::upstream::Upstream;
 
 /// Bytes of a read before an answer is shown: most small answers fit, and a large one is not copied for long.
@@ -62,7 +62,7 @@ struct Opened {
 pub(super) async fn await_answer(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     mut upstream: Upstream,
     sent_whole: bool,
 ) -> Held {
@@ -112,7 +112,11 @@ fn is_failure(status: u16) -> bool {
 }
 
 /// Takes a final head off `raw`, if it is whole: what remains is body. Interim heads are dropped.
-fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Result<Option<Opened>, HeadError> {
+fn open(
+    raw: &mut Vec<u8>,
+    out: &Sending<'_, '_, '_>,
+    interim: &mut usize,
+) -> Result<Option<Opened>, HeadError> {
     loop {
         let Some(mut head) = parse_response(raw, false)? else { return Ok(None) };
         let (len, status) = (head.len, head.status);
@@ -125,7 +129,7 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Resul
             *interim += 1;
             continue;
         }
-        if out.resolved.route.pool.plan().hosted {
+        if out.version.target.pool.plan().hosted {
             head.withhold_account();
         }
         let event_stream = head.event_stream && status < 300;
@@ -149,21 +153,21 @@ fn open(raw: &mut Vec<u8>, out: &Outgoing<'_, '_>, interim: &mut usize) -> Resul
     }
 }
 
-fn watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> Watcher {
+fn watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Sending<'_, '_, '_>) -> Watcher {
     // Nothing of a failure is to be observed, or taken out.
     if is_failure(head.status) {
         Watcher::Opaque
     } else if head.content_encoded {
         coded_watcher(head, event_stream, out)
     } else if event_stream {
-        Watcher::Stream(Observer::new(out.endpoint.stream_kind(), out.resolved.hide_usage))
+        Watcher::Stream(Observer::new(out.endpoint.stream_kind(), out.version.hide_usage))
     } else {
         Watcher::Whole(Box::new(AnswerScan::of(out.endpoint.stream_kind())))
     }
 }
 
 /// The usage event that the gateway asked for stays in a coded stream.
-fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> Watcher {
+fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Sending<'_, '_, '_>) -> Watcher {
     let reader = if event_stream {
         Reader::Stream(Observer::new(out.endpoint.stream_kind(), false))
     } else {
@@ -174,39 +178,11 @@ fn coded_watcher(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_,
     copy.map_or(Watcher::Opaque, |copy| Watcher::Coded(Box::new(copy)))
 }
 
-fn client_framing(head: &ResponseHead<'_>, event_stream: bool, out: &Outgoing<'_, '_>) -> ClientFraming {
-    match head.framing {
-        ResponseFraming::None => ClientFraming::None,
-        // An event may be taken out of a stream, and its end must be told from a cut.
-        ResponseFraming::Length(n) if !event_stream => ClientFraming::Length(n),
-        _ if out.head.http11 => ClientFraming::Chunked,
-        _ => ClientFraming::Close,
-    }
-}
-
-fn client_head(
-    head: &ResponseHead<'_>,
-    framing: ClientFraming,
-    event_stream: bool,
-    out: &Outgoing<'_, '_>,
-) -> Vec<u8> {
-    let mut extra: smallvec::SmallVec<[(&str, &str); 10]> =
-        request_id::fields(out.dialect, out.request_id).collect();
-    extra.extend(out.rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
-    if event_stream {
-        extra.extend([("cache-control", "no-cache"), ("x-accel-buffering", "no")]);
-    }
-    let keep_alive = out.keep_alive && framing != ClientFraming::Close;
-    let mut bytes = Vec::with_capacity(1024);
-    write_client_head(&mut bytes, head, framing, out.head.http11, keep_alive, &extra);
-    bytes
-}
-
 /// Reads a failure's whole body, so that it can be relayed if no other replica does better.
 async fn store(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     mut upstream: Upstream,
     mut opened: Opened,
     mut raw: Vec<u8>,
@@ -238,7 +214,7 @@ async fn store(
     if whole && opened.keep_alive && !spent && opened.framing != ResponseFraming::Close {
         upstream.keep(lease.replica().slot, clock::now());
     }
-    let hosted = out.resolved.route.pool.plan().hosted;
+    let hosted = out.version.target.pool.plan().hosted;
     let answer = StoredAnswer::from_answer(opened.head, body, whole, hosted);
     End::Failed(AttemptFailure::Status(opened.status), answer)
 }
@@ -257,7 +233,7 @@ struct Seen {
 async fn hold(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     mut upstream: Upstream,
     mut opened: Opened,
     raw: Vec<u8>,
@@ -289,7 +265,7 @@ async fn hold(
 async fn read_until_shown(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     upstream: &mut Upstream,
     opened: &mut Opened,
     mut raw: Vec<u8>,
@@ -329,7 +305,7 @@ async fn read_until_shown(
 }
 
 /// Enough has come for the client to see it.
-fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, seen: &[u8]) -> bool {
+fn may_show(opened: &Opened, out: &Sending<'_, '_, '_>, seen: &[u8]) -> bool {
     match opened.answer.observer() {
         Some(observer) => observer.complete() > 0 || seen.len() >= out.resolved.route.plan.hold_limit,
         None => !seen.is_empty(),
@@ -337,7 +313,7 @@ fn may_show(opened: &Opened, out: &Outgoing<'_, '_>, seen: &[u8]) -> bool {
 }
 
 /// A stream that begins with an error, or ends before it began, has not been an answer at all.
-fn refused_in_stream(opened: &Opened, out: &Outgoing<'_, '_>, seen: &Seen) -> Option<End> {
+fn refused_in_stream(opened: &Opened, out: &Sending<'_, '_, '_>, seen: &Seen) -> Option<End> {
     let observer = opened.answer.observer()?;
     if let Some(error) = observer.error().filter(|_| observer.content_events() == 0) {
         let answer = StoredAnswer::from_event(error, opened.answer.opening(&seen.body), out.dialect);

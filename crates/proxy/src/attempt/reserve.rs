@@ -3,54 +3,84 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use sluicegate_core::{AttemptFailure, Attempts, Denial};
+use sluicegate_core::{AttemptFailure, Attempts, Denial, Reason, TargetIndex};
 
 use super::{NoAnswer, Outgoing};
 use crate::client::Client;
 use crate::clock;
-use crate::pool::{Admitted, Place, Reserved};
+use crate::pool::{Admitted, Places, Reserved};
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::route::Way;
+use crate::targets::{Spot, Targets};
 
-/// A place at a replica, waited for where slots say so.
-pub(super) async fn reserve(
-    client: &mut Client,
-    out: &Outgoing<'_, '_>,
-    record: &mut Record,
-    attempts: &Attempts,
-    last: Option<AttemptFailure>,
-) -> Result<Reserved, NoAnswer> {
-    if client.is_stopping() {
-        return Err(Refusal::GatewayStopped.into());
+/// One request's way through some of its route's targets.
+pub(super) struct Search<'t> {
+    pub(super) way: Way,
+    pub(super) targets: &'t Targets,
+    pub(super) attempts: Attempts<Spot>,
+    /// The target whose share the request is.
+    aim: Option<TargetIndex>,
+    /// How the last attempt failed.
+    pub(super) last: Option<AttemptFailure>,
+}
+
+impl<'t> Search<'t> {
+    pub(super) fn new(way: Way, targets: &'t Targets) -> Self {
+        Self { way, targets, attempts: Attempts::new(), aim: None, last: None }
     }
-    let route = &out.resolved.route;
-    let request = out.resolved.pick_request(attempts.tried());
-    if matches!(last, Some(AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429))) {
-        // A replica that was full is given up only for one with room.
-        return route.pool.pick_with_room(&request).map_err(|none| Refusal::NoReplica(none).into());
+
+    /// A place for the next attempt.
+    pub(super) async fn reserve(
+        &mut self,
+        client: &mut Client,
+        out: &Outgoing<'_, '_>,
+        record: &mut Record,
+    ) -> Result<Reserved, NoAnswer> {
+        let mut reserved = self.place(client, out, record).await?;
+        if self.way == Way::Fallback {
+            reserved.reason = Reason::Fallback;
+        }
+        Ok(reserved)
     }
-    if out.endpoint.is_stored_response() {
-        // It takes no slot: a cancel would wait for the very response that it is to end.
-        return route.pool.pick(&request).map_err(|none| Refusal::NoReplica(none).into());
-    }
-    let waiting = out.resolved.waiting(out.key);
-    match route.pool.admit(&request, waiting) {
-        Admitted::Reserved(reserved) => Ok(reserved),
-        Admitted::Full { retry_after } => Err(Refusal::QueueFull { retry_after }.into()),
-        Admitted::No(none) => Err(Refusal::NoReplica(none).into()),
-        Admitted::Queued(place) => {
-            let begun = clock::now();
-            let granted = wait(client, out, &place).await;
-            record.waited(clock::now().since(begun));
-            granted
+
+    async fn place(
+        &mut self,
+        client: &mut Client,
+        out: &Outgoing<'_, '_>,
+        record: &mut Record,
+    ) -> Result<Reserved, NoAnswer> {
+        if client.is_stopping() {
+            return Err(Refusal::GatewayStopped.into());
+        }
+        let asked = out.resolved.asked(self.attempts.tried());
+        let refused = |none| NoAnswer::Refused(Refusal::NoReplica(none));
+        if matches!(self.last, Some(AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429))) {
+            // A replica that was full is given up only for one with room.
+            return self.targets.pick_with_room(&asked, &mut self.aim).map_err(refused);
+        }
+        if out.endpoint.is_stored_response() {
+            // It takes no slot: a cancel would wait for the very response that it is to end.
+            return self.targets.pick(&asked).map_err(refused);
+        }
+        match self.targets.admit(&asked, &mut self.aim, out.resolved.waiting(out.key)) {
+            Admitted::Reserved(reserved) => Ok(reserved),
+            Admitted::Full { retry_after } => Err(Refusal::QueueFull { retry_after }.into()),
+            Admitted::No(none) => Err(refused(none)),
+            Admitted::Queued(places) => {
+                let begun = clock::now();
+                let granted = wait(client, out, places).await;
+                record.waited(clock::now().since(begun));
+                granted
+            }
         }
     }
 }
 
-/// Waits for a slot; the place in the queue is left on every other end.
-async fn wait(client: &mut Client, out: &Outgoing<'_, '_>, place: &Place) -> Result<Reserved, NoAnswer> {
+/// Waits for a slot; the places in the queues are left on every other end.
+async fn wait(client: &mut Client, out: &Outgoing<'_, '_>, mut places: Places) -> Result<Reserved, NoAnswer> {
     client.timer.set(Some(out.deadline));
-    poll_fn(|cx| match place.poll(cx) {
+    poll_fn(|cx| match places.poll(cx) {
         // Also where a place has just come free because another request was ended.
         _ if client.is_stopping() => Poll::Ready(Err(Refusal::GatewayStopped.into())),
         Poll::Ready(Ok(reserved)) => Poll::Ready(Ok(reserved)),

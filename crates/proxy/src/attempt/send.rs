@@ -8,7 +8,7 @@ use std::task::Poll;
 use sluicegate_core::{AttemptFailure, Time};
 use sluicegate_wire::{UpstreamHead, write_upstream_head};
 
-use super::{End, Interrupt, Outgoing, interrupted};
+use super::{End, Interrupt, Sending, interrupted};
 use crate::client::Client;
 use crate::clock;
 use crate::credentials::Chosen;
@@ -20,7 +20,7 @@ use crate::upstream::{Upstream, look_up};
 pub(super) async fn connect(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     record: &mut Record,
 ) -> Result<Upstream, End> {
     let start = clock::now();
@@ -57,7 +57,7 @@ pub(super) async fn connect(
 async fn within<T>(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     until: Time,
     step: impl Future<Output = io::Result<T>>,
 ) -> Result<Result<T, AttemptFailure>, End> {
@@ -84,12 +84,12 @@ async fn within<T>(
 pub(super) async fn send(
     client: &mut Client,
     lease: &LeaseGuard,
-    out: &Outgoing<'_, '_>,
+    out: &Sending<'_, '_, '_>,
     chosen: &Chosen,
     upstream: &mut Upstream,
 ) -> Result<bool, Interrupt> {
     let head = upstream_head(out, lease, chosen);
-    let pieces = out.resolved.edits.slices(&out.body);
+    let pieces = out.version.edits.slices(&out.body);
     let mut slices: smallvec::SmallVec<[IoSlice<'_>; 10]> = smallvec::SmallVec::new();
     slices.push(IoSlice::new(&head));
     slices.extend(pieces.iter().map(|p| IoSlice::new(p)));
@@ -121,12 +121,12 @@ pub(super) async fn send(
     .await
 }
 
-fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, chosen: &Chosen) -> Vec<u8> {
+fn upstream_head(out: &Sending<'_, '_, '_>, lease: &LeaseGuard, chosen: &Chosen) -> Vec<u8> {
     let url = &lease.replica().url;
     let mut bearer = String::new();
     let mut extra: smallvec::SmallVec<[(&str, &str); 4]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
-    extra.extend(out.resolved.route.pool.plan().headers.iter().map(|(name, value)| (&**name, &*value.0)));
+    extra.extend(out.version.target.pool.plan().headers.iter().map(|(name, value)| (&**name, &*value.0)));
     if let Some(credential) = &chosen.credential {
         bearer.push_str("Bearer ");
         bearer.push_str(&credential.0);
@@ -149,7 +149,7 @@ fn upstream_head(out: &Outgoing<'_, '_>, lease: &LeaseGuard, chosen: &Chosen) ->
             authority: &url.authority,
             path,
             extra: &extra,
-            content_length: Some(out.resolved.edits.len(out.body.len())).filter(|n| *n > 0 || expects_body),
+            content_length: Some(out.version.edits.len(out.body.len())).filter(|n| *n > 0 || expects_body),
         },
     );
     head.extend_from_slice(b"\r\n");

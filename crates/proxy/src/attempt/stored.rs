@@ -81,11 +81,10 @@ impl StoredAnswer {
         &self,
         manner: &Manner,
         request_id: &str,
-        rate_fields: &[(&'static str, String)],
+        fields: &[(&'static str, &str)],
     ) -> Vec<u8> {
-        let mut extra: smallvec::SmallVec<[(&str, &str); 8]> =
-            request_id::fields(manner.dialect, request_id).collect();
-        extra.extend(rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
+        let mut extra: smallvec::SmallVec<[(&str, &str); 8]> = fields.iter().copied().collect();
+        extra.extend(request_id::fields(manner.dialect, request_id));
         let framing = ClientFraming::Length(self.body.len() as u64);
         let made = format!(
             "HTTP/1.1 {} Error\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",

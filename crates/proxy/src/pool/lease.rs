@@ -21,6 +21,10 @@ impl LeaseGuard {
         &self.replica
     }
 
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
     /// The replica was declared dead since the pick.
     pub(crate) fn replica_died(&self) -> bool {
         self.replica.abort_epoch() != self.epoch

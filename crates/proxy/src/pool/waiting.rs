@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use sluicegate_core::{Denial, Picked, Ticket, Verdict};
+use sluicegate_core::{Denial, NoReplica, Picked, Ticket, Verdict};
+use smallvec::SmallVec;
 
 use super::{Control, LeaseGuard, Pool, Reserved};
+use crate::targets::Whose;
 
 /// Where a waiting request is told what became of it. Written under the core's lock, read by the request's task.
 #[derive(Debug, Default)]
@@ -63,15 +65,44 @@ pub(crate) struct Place {
     pool: Arc<Pool>,
     ticket: Ticket,
     seat: Arc<Seat>,
+    whose: Whose,
+}
+
+/// A request's places in the queues of several pools: the first slot that comes free is taken, and the other queues are
+/// left.
+#[derive(Debug)]
+pub(crate) struct Places(pub(crate) SmallVec<[Place; 2]>);
+
+impl Places {
+    /// Ready when the request has a slot, or will get none.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reserved, Denial>> {
+        let (mut denied, mut at) = (Denial::NoReplica(NoReplica::NoneKnown), 0);
+        while let Some(place) = self.0.get(at) {
+            match place.poll(cx) {
+                Poll::Pending => at += 1,
+                Poll::Ready(Ok(reserved)) => return Poll::Ready(Ok(reserved)),
+                Poll::Ready(Err(why)) => {
+                    // Another pool may still have a slot.
+                    denied = why;
+                    self.0.remove(at);
+                }
+            }
+        }
+        if self.0.is_empty() { Poll::Ready(Err(denied)) } else { Poll::Pending }
+    }
 }
 
 impl Place {
-    pub(super) fn new(pool: Arc<Pool>, ticket: Ticket, seat: Arc<Seat>) -> Self {
-        Self { pool, ticket, seat }
+    pub(super) fn new(pool: Arc<Pool>, ticket: Ticket, seat: Arc<Seat>, whose: Whose) -> Self {
+        Self { pool, ticket, seat, whose }
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// Ready when the request has its slot, or will get none.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Reserved, Denial>> {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Reserved, Denial>> {
         let mut state = self.seat.lock();
         match std::mem::replace(&mut *state, State::Left) {
             State::Granted { picked, epoch } => {
@@ -88,7 +119,7 @@ impl Place {
 
     fn reserved(&self, picked: Picked, epoch: u64) -> Result<Reserved, Denial> {
         let Some(replica) = self.pool.replica(picked.replica) else {
-            return Err(Denial::NoReplica(sluicegate_core::NoReplica::NoneKnown));
+            return Err(Denial::NoReplica(NoReplica::NoneKnown));
         };
         let lease = LeaseGuard {
             pool: Arc::clone(&self.pool),
@@ -96,7 +127,8 @@ impl Place {
             epoch,
             lease: Some(picked.lease),
         };
-        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled })
+        let whose = self.whose.clone();
+        Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled, whose })
     }
 }
 
@@ -123,40 +155,74 @@ impl Drop for Place {
 mod tests {
     use std::time::Duration;
 
-    use sluicegate_core::{
-        KeyIndex, PickRequest, QueueLimits, ReplicaId, RouteIndex, Scrape, Serves, Waiting, Weight,
-    };
+    use sluicegate_core::{KeyIndex, QueueLimits, ReplicaId, RouteIndex, Scrape, Serves, Waiting, Weight};
 
     use super::*;
-    use crate::plan::Slots;
+    use crate::plan::{RouteMode, Slots, TargetPlan};
     use crate::pool::{Admitted, WakeEpoch};
+    use crate::targets::{Asked, Targets};
     use crate::test_plan::pool_plan;
 
-    fn admit(pool: &Arc<Pool>) -> Admitted {
-        let request = PickRequest { weight: Weight::from_prompt_tokens(1), ..PickRequest::default() };
+    /// A pool of one LIVE replica with one slot for each target.
+    fn one_slot_each(n: usize) -> (Vec<Arc<Pool>>, Targets) {
+        let mut plan = pool_plan();
+        plan.slots = Slots::Fixed(1);
+        let pools: Vec<_> =
+            (0..n).map(|_| Pool::new(&plan, &Serves::All, 1, Arc::new(WakeEpoch::default()))).collect();
+        for pool in &pools {
+            pool.with_core(Control::Always, |core, now| {
+                core.tick(now);
+                core.scraped(now, ReplicaId(0), Scrape::Healthy { load: None }, None);
+            });
+        }
+        let plans: Vec<_> =
+            (0..n).map(|pool| TargetPlan { pool, upstream_model: None, description: None }).collect();
+        let targets = Targets::new(&plans, &pools, RouteMode::Adaptive, false).expect("each pool is there");
+        (pools, targets)
+    }
+
+    fn admit(targets: &Targets) -> Admitted {
+        let asked = Asked { weight: Weight::from_prompt_tokens(1), ..Asked::default() };
         let limits = QueueLimits { max_length: 10, max_wait: Duration::from_secs(60) };
-        pool.admit(
-            &request,
+        targets.admit(
+            &asked,
+            &mut None,
             Waiting { key: KeyIndex(0), route: RouteIndex(0), priority: 0, cost_tokens: 1, limits },
         )
     }
 
     #[test]
     fn a_slot_granted_to_a_request_that_has_left_goes_on() {
-        let mut plan = pool_plan();
-        plan.slots = Slots::Fixed(1);
-        let pool = Pool::new(&plan, &Serves::All, 1, Arc::new(WakeEpoch::default()));
-        pool.with_core(Control::Always, |core, now| {
-            core.tick(now);
-            core.scraped(now, ReplicaId(0), Scrape::Healthy { load: None }, None);
-        });
-        let Admitted::Reserved(first) = admit(&pool) else { panic!("the one slot is free") };
-        let Admitted::Queued(waiting) = admit(&pool) else { panic!("the one slot is taken") };
+        let (pools, targets) = one_slot_each(1);
+        let Admitted::Reserved(first) = admit(&targets) else { panic!("the one slot is free") };
+        let Admitted::Queued(waiting) = admit(&targets) else { panic!("the one slot is taken") };
         // Granted while nobody looks, as when its client leaves at that very moment.
         drop(first);
-        assert!(matches!(admit(&pool), Admitted::Queued(_)), "the slot is the waiting one's");
+        assert!(matches!(admit(&targets), Admitted::Queued(_)), "the slot is the waiting one's");
         drop(waiting);
-        assert!(matches!(admit(&pool), Admitted::Reserved(_)), "and free again when that one has left");
-        assert!(pool.seats().is_empty());
+        assert!(matches!(admit(&targets), Admitted::Reserved(_)), "and free again when that one has left");
+        assert!(pools[0].seats().is_empty());
+    }
+
+    #[test]
+    fn whoever_waits_in_two_pools_takes_one_slot_and_leaves_no_place_behind() {
+        let (pools, targets) = one_slot_each(2);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut held: Vec<Reserved> = (0..2)
+            .map(|_| match admit(&targets) {
+                Admitted::Reserved(reserved) => reserved,
+                other => panic!("both slots are free: {other:?}"),
+            })
+            .collect();
+        let Admitted::Queued(mut places) = admit(&targets) else { panic!("both are taken") };
+        assert!(places.poll(&mut cx).is_pending());
+        held.clear();
+        // Both slots have been granted to it; it takes one, and the other goes on.
+        let Poll::Ready(Ok(taken)) = places.poll(&mut cx) else { panic!("granted") };
+        drop(places);
+        assert!(matches!(admit(&targets), Admitted::Reserved(_)), "the other slot is free again");
+        drop(taken);
+        assert!(pools.iter().all(|pool| pool.seats().is_empty()));
+        assert!(pools.iter().all(|pool| pool.queue().waiting.is_empty()));
     }
 }

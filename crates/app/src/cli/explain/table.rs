@@ -22,7 +22,9 @@ pub(super) fn render(explained: &ExplainedView) -> String {
     if let Some(key) = &explained.key {
         row("key", &plain(key));
     }
-    row("pool", &explained.pool);
+    for (nth, target) in explained.targets.iter().enumerate() {
+        row(if nth == 0 { "target" } else { "" }, &plain(target));
+    }
     row("prompt", &format!("about {} tokens", explained.estimated_prompt_tokens));
     row("session", &explained.session.clone().unwrap_or_else(none));
     row("prefix", &explained.prefix.clone().unwrap_or_else(none));
@@ -38,7 +40,7 @@ pub(super) fn render(explained: &ExplainedView) -> String {
 
 fn result(outcome: &OutcomeView) -> String {
     match outcome {
-        OutcomeView::Replica { name, reason, spilled } => {
+        OutcomeView::Replica { name, reason, spilled, .. } => {
             format!("{name} ({reason}{})", if *spilled { ", spilled" } else { "" })
         }
         OutcomeView::NoReplica { reason } => format!("no replica ({reason})"),
@@ -51,29 +53,56 @@ fn result(outcome: &OutcomeView) -> String {
 }
 
 fn candidates(candidates: &[CandidateView], outcome: &OutcomeView) -> String {
-    let width =
-        candidates.iter().map(|candidate| candidate.name.len()).max().unwrap_or(0).max("replica".len());
+    let widest = |title: &str, cell: fn(&CandidateView) -> usize| {
+        candidates.iter().map(cell).max().unwrap_or(0).max(title.len())
+    };
+    let width = widest("replica", |candidate| candidate.name.len());
+    // One target needs no column: it stands above.
+    let several = candidates.iter().any(|candidate| candidate.target != candidates[0].target);
+    let target = if several { widest("target", |candidate| candidate.target.len()) + 2 } else { 0 };
     let mut text = format!(
-        "  {:width$}  {:9} {:>9} {:>8} {:>8}  out because\n",
-        "replica", "state", "in flight", "load", "waiting"
+        "  {:width$}  {:target$}{:9} {:>9} {:>8} {:>8}  out because\n",
+        "replica",
+        if several { "target" } else { "" },
+        "state",
+        "in flight",
+        "load",
+        "waiting"
     );
     for candidate in candidates {
-        let chosen = matches!(outcome, OutcomeView::Replica { name, .. } if *name == candidate.name);
-        let mark = if chosen { '>' } else { ' ' };
-        let excluded = candidate.excluded.as_deref().unwrap_or_default();
+        let mark = if is_chosen(candidate, outcome) { '>' } else { ' ' };
         let line = format!(
-            "{mark} {:width$}  {:9} {:>9} {:>8.1} {:>8.1}  {excluded}",
+            "{mark} {:width$}  {:target$}{:9} {:>9} {:>8.1} {:>8.1}  {}{}",
             candidate.name,
+            if several { candidate.target.as_str() } else { "" },
             candidate.state,
             candidate.inflight,
             candidate.effective_running,
             candidate.effective_waiting,
+            candidate.excluded.as_deref().unwrap_or_default(),
+            parts(candidate),
         );
         text.push_str(line.trim_end());
         text.push('\n');
     }
     text.push_str(LEGEND);
     text
+}
+
+fn is_chosen(candidate: &CandidateView, outcome: &OutcomeView) -> bool {
+    let OutcomeView::Replica { name, target, .. } = outcome else { return false };
+    *name == candidate.name && target.as_ref().is_none_or(|target| *target == candidate.target)
+}
+
+/// The total of a candidate's scores, and what each policy adds to it.
+fn parts(candidate: &CandidateView) -> String {
+    if candidate.policies.is_empty() {
+        return String::new();
+    }
+    let total: f64 = candidate.policies.iter().map(|part| part.part).sum();
+    let each: Vec<String> =
+        candidate.policies.iter().map(|part| format!("{} {:.3}", part.policy, part.part)).collect();
+    format!("total {total:.3}: {}", each.join(", "))
 }
 
 #[cfg(test)]
@@ -83,11 +112,13 @@ mod tests {
     fn candidate(name: &str, state: &str, running: f64, excluded: Option<&str>) -> CandidateView {
         CandidateView {
             name: name.into(),
+            target: "big/Qwen".into(),
             state: state.into(),
             effective_running: running,
             effective_waiting: 0.0,
             inflight: 1,
             excluded: excluded.map(Into::into),
+            policies: Vec::new(),
         }
     }
 
@@ -96,12 +127,13 @@ mod tests {
         let explained = ExplainedView {
             route: "qwen3".into(),
             key: Some("team-a".into()),
-            pool: "big".into(),
+            targets: vec!["big/Qwen".into()],
             session: Some("00000000000000ff".into()),
             prefix: None,
             estimated_prompt_tokens: 120,
             outcome: OutcomeView::Replica {
                 name: "http://a:8000".into(),
+                target: Some("big/Qwen".into()),
                 reason: "affinity_session".into(),
                 spilled: false,
             },
@@ -114,7 +146,7 @@ mod tests {
         let expected = "\
 route    qwen3
 key      team-a
-pool     big
+target   big/Qwen
 prompt   about 120 tokens
 session  00000000000000ff
 prefix   none
@@ -136,7 +168,12 @@ and of their weights, where a heavy prompt weighs more than 1.
     #[test]
     fn a_spill_and_why_there_is_no_replica_are_said_in_the_result() {
         assert_eq!(result(&OutcomeView::NoReplica { reason: "not_ready".into() }), "no replica (not_ready)");
-        let spilled = OutcomeView::Replica { name: "http://a".into(), reason: "load".into(), spilled: true };
+        let spilled = OutcomeView::Replica {
+            name: "http://a".into(),
+            target: None,
+            reason: "load".into(),
+            spilled: true,
+        };
         assert_eq!(result(&spilled), "http://a (load, spilled)");
         for (outcome, text) in [
             (OutcomeView::Waits { ahead: 0 }, "waits for a slot, first in line"),

@@ -1,17 +1,20 @@
-//! Routes: public names, the pool behind each, time limits and retries.
+//! Routes: public names, time limits, retries, queues and prices.
 
 use std::collections::HashMap;
 
 use sluicegate_core::{Micros, Price, QueueLimits, RetrySettings};
-use sluicegate_proxy::plan::{RoutePlan, RoutesPlan, Slots, Timeouts};
+use sluicegate_proxy::plan::{RouteMode, RoutePlan, RoutesPlan, Slots, TargetPlan, Timeouts};
 
 use super::bytes;
 use super::keys::EVERY;
 use super::pools::is_hosted;
+use super::targets::{self, Chosen};
 use crate::config::diagnostics::{Origin, Problems};
+use crate::config::names::Name;
 use crate::config::nearest::nearest;
-use crate::config::raw::{self, File, Pool, Retry, Route, Target};
-use crate::config::read::Set;
+use crate::config::raw::{self, File, Pool, Retry, Route};
+use crate::config::read::{Required, Set};
+use crate::config::session_keys;
 
 /// The routes of the file, or the template of those that the engines name.
 pub(super) fn routes(
@@ -30,8 +33,7 @@ pub(super) fn routes(
     distinct_names(&file.routes.value, problems);
     let plans: Vec<Option<RoutePlan>> =
         file.routes.value.iter().map(|route| plan(route, &pools, problems, warnings)).collect();
-    let used: Vec<&str> =
-        file.routes.value.iter().flat_map(|r| &r.value.targets.value).filter_map(pool_name).collect();
+    let used: Vec<&str> = file.routes.value.iter().flat_map(|route| pools_of(&route.value)).collect();
     for pool in pools.all {
         if let Some(name) = pool.value.name.value.0.as_ref().filter(|name| !used.contains(&&*name.0)) {
             let what = format!("pool \"{}\" is used by no route", name.0);
@@ -41,8 +43,9 @@ pub(super) fn routes(
     Some(RoutesPlan::Fixed(plans.into_iter().flatten().collect()))
 }
 
-struct Pools<'f> {
-    all: &'f [Set<Pool>],
+/// The pools of the file, by name.
+pub(super) struct Pools<'f> {
+    pub(super) all: &'f [Set<Pool>],
     /// Every pool's name could be read.
     known: bool,
 }
@@ -51,6 +54,30 @@ impl<'f> Pools<'f> {
     fn names(&self) -> impl Iterator<Item = &'f str> {
         self.all.iter().filter_map(|p| p.value.name.value.0.as_ref().map(|name| &*name.0))
     }
+
+    /// The pool that `wanted` names. None where there is none, or the name could not be read.
+    pub(super) fn index(&self, wanted: &Set<Required<Name>>, problems: &mut Problems<'_>) -> Option<usize> {
+        let name = &*wanted.value.0.as_ref()?.0;
+        let named = |p: &Set<Pool>| p.value.name.value.0.as_ref().is_some_and(|n| &*n.0 == name);
+        let index = self.all.iter().position(named);
+        let all_named = self.known && self.all.iter().all(|p| p.value.name.value.0.is_some());
+        if index.is_none() && all_named {
+            let names: Vec<String> = self.names().map(|name| format!("\"{name}\"")).collect();
+            let hint = match nearest(name, self.names()) {
+                Some(meant) => format!("did you mean \"{meant}\"?"),
+                None => format!("pools of this file: {}", names.join(", ")),
+            };
+            problems.add(&wanted.origin, format!("there is no pool \"{name}\"")).hint(hint);
+        }
+        index
+    }
+}
+
+/// Names of the pools that a route leads to.
+fn pools_of(route: &Route) -> impl Iterator<Item = &str> {
+    let targets = route.targets.value.iter().map(|target| &target.value.pool);
+    let fallback = route.fallback.value.as_ref().map(|fallback| &fallback.pool);
+    targets.chain(fallback).filter_map(|pool| pool.value.0.as_ref().map(|name| &*name.0))
 }
 
 fn ask_engines(file: &File, problems: &mut Problems<'_>) -> Option<RoutesPlan> {
@@ -79,7 +106,9 @@ fn ask_engines(file: &File, problems: &mut Problems<'_>) -> Option<RoutesPlan> {
             )
             .hint("add [[routes]] with model = ... and [[routes.targets]] with pool = ... for each model");
     }
-    let template = from(&Route::default(), 0, "".into(), None, pool, problems);
+    let target = TargetPlan { pool: 0, upstream_model: None, description: None };
+    let chosen = Chosen { mode: RouteMode::Adaptive, targets: vec![target], fallback: None };
+    let template = from(&Route::default(), "".into(), chosen, pool, problems);
     Some(RoutesPlan::AskEngines(Box::new(template)))
 }
 
@@ -118,79 +147,62 @@ fn plan(
     problems: &mut Problems<'_>,
     warnings: &mut Vec<String>,
 ) -> Option<RoutePlan> {
-    let target = target(route, problems);
-    let pool = target.and_then(|target| pool_of(target, pools, problems));
+    let chosen = targets::chosen(route, pools, problems, warnings);
     times_that_never_end(&route.value, problems, warnings);
     odd_price(&route.value.price.value, problems, warnings);
+    if let Some(chosen) = &chosen {
+        queue_that_nobody_is_in(&route.value, chosen, pools, problems, warnings);
+    }
+    let known = chosen.is_some();
+    let chosen = chosen.unwrap_or(Chosen { mode: RouteMode::Adaptive, targets: Vec::new(), fallback: None });
     // A stand-in keeps the rest of a route under judgement when its pool is unknown.
     let stand_in = Set::unset(Pool::default());
-    let (index, settings) = pool.map_or((0, &stand_in), |i| (i, &pools.all[i]));
-    if pool.is_some() && settings.value.slots.sound && settings.value.slots.value == Slots::Unknown {
-        let queue = &route.value.queue.value;
-        for (name, at) in [("max_length", &queue.max_length.origin), ("max_wait", &queue.max_wait.origin)] {
-            if *at != Origin::Default {
-                let what = format!("{name} does nothing, the route's pool has no slots and so nobody waits");
-                warnings.push(problems.line(at, &what));
-            }
-        }
-    }
+    let settings = chosen.targets.first().and_then(|target| pools.all.get(target.pool)).unwrap_or(&stand_in);
     let model = route.value.model.value.0.as_ref().map(|name| name.0.clone());
-    let upstream = target.and_then(|t| t.value.upstream_model.value.as_ref()).map(|name| name.0.clone());
-    let plan =
-        from(&route.value, index, model.clone().unwrap_or_else(|| "".into()), upstream, settings, problems);
-    (pool.is_some() && model.is_some()).then_some(plan)
+    let plan = from(&route.value, model.clone().unwrap_or_else(|| "".into()), chosen, settings, problems);
+    (known && model.is_some()).then_some(plan)
 }
 
-fn target<'r>(route: &'r Set<Route>, problems: &mut Problems<'_>) -> Option<&'r Set<Target>> {
-    let targets = &route.value.targets;
-    match targets.value.as_slice() {
-        [] if targets.sound => {
-            problems
-                .add(if targets.given() { &targets.origin } else { &route.origin }, "the route has no target")
-                .hint("add [[routes.targets]] with pool = ... below it");
-        }
-        [_, second, ..] => {
-            problems.not_yet(&second.origin, "a second target of a route");
-        }
-        _ => {}
+fn queue_that_nobody_is_in(
+    route: &Route,
+    chosen: &Chosen,
+    pools: &Pools<'_>,
+    problems: &Problems<'_>,
+    warnings: &mut Vec<String>,
+) {
+    let mut used = chosen.targets.iter().filter_map(|target| pools.all.get(target.pool));
+    let queues = |pool: &Set<Pool>| !pool.value.slots.sound || pool.value.slots.value != Slots::Unknown;
+    if used.any(queues) {
+        return;
     }
-    targets.value.first()
-}
-
-fn pool_of(target: &Set<Target>, pools: &Pools<'_>, problems: &mut Problems<'_>) -> Option<usize> {
-    let name = pool_name(target)?;
-    let index = pools.all.iter().position(|p| p.value.name.value.0.as_ref().is_some_and(|n| &*n.0 == name));
-    let all_named = pools.known && pools.all.iter().all(|p| p.value.name.value.0.is_some());
-    if index.is_none() && all_named {
-        let names: Vec<String> = pools.names().map(|name| format!("\"{name}\"")).collect();
-        let hint = match nearest(name, pools.names()) {
-            Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => format!("pools of this file: {}", names.join(", ")),
-        };
-        problems.add(&target.value.pool.origin, format!("there is no pool \"{name}\"")).hint(hint);
+    let queue = &route.queue.value;
+    for (name, at) in [("max_length", &queue.max_length.origin), ("max_wait", &queue.max_wait.origin)] {
+        if *at != Origin::Default {
+            let what = format!("{name} does nothing, the route's pool has no slots and so nobody waits");
+            warnings.push(problems.line(at, &what));
+        }
     }
-    index
-}
-
-fn pool_name(target: &Set<Target>) -> Option<&str> {
-    target.value.pool.value.0.as_ref().map(|name| &*name.0)
 }
 
 fn from(
     route: &Route,
-    pool: usize,
     model: std::sync::Arc<str>,
-    upstream_model: Option<std::sync::Arc<str>>,
+    chosen: Chosen,
     settings: &Set<Pool>,
     problems: &mut Problems<'_>,
 ) -> RoutePlan {
     let timeouts = &route.timeouts.value;
+    let by_scores = matches!(chosen.mode, RouteMode::Policy(_)) && !route.session_keys.given();
     RoutePlan {
         model,
         aliases: route.aliases.value.iter().map(|alias| alias.value.0.clone()).collect(),
-        pool,
-        upstream_model,
-        session_keys: route.session_keys.value.iter().map(|source| source.value.clone()).collect(),
+        mode: chosen.mode,
+        targets: chosen.targets,
+        fallback: chosen.fallback,
+        session_keys: match by_scores {
+            true => session_keys::of_policy_mode(),
+            false => route.session_keys.value.iter().map(|source| source.value.clone()).collect(),
+        },
         prefix_chars: settings.value.affinity.value.prefix_chars.value.get() as usize,
         timeouts: Timeouts {
             connect: timeouts.connect.value.0,
