@@ -37,6 +37,37 @@ impl Account {
     }
 }
 
+/// What all slow clients' answers may take together: beyond it they are read only as fast as their clients read.
+const AHEAD_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of answers that may be kept for slow clients in the process.
+static AHEAD: Account = Account { taken: AtomicUsize::new(0), most: AHEAD_MAX };
+
+/// Leave to keep some of an answer for a slow client, given back on drop.
+#[derive(Debug)]
+pub(crate) struct Ahead(());
+
+impl Ahead {
+    /// Bytes for one client, and a read more.
+    pub(crate) const EACH: usize = 256 * 1024;
+    const COUNTED: usize = Self::EACH + SCRATCH;
+
+    /// Puts the leave into `room` if there is any left. False: there is none.
+    pub(crate) fn take(room: &mut Option<Self>) -> bool {
+        let granted = AHEAD.take(Self::COUNTED).is_ok();
+        if granted {
+            *room = Some(Self(()));
+        }
+        granted
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        AHEAD.give_back(Self::COUNTED);
+    }
+}
+
 thread_local! {
     static SCRATCH_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
     static FREE: RefCell<Free> = const { RefCell::new(Free { buffers: Vec::new(), unused: 0 }) };

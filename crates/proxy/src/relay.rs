@@ -1,7 +1,11 @@
 //! Relaying an answer whose first byte is on its way: bytes pass as they come, read into the thread's scratch buffer
 //! and written from there, so that a stream that waits holds no buffer at all.
 
+mod ending;
 mod estimate;
+mod slow;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -10,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sluicegate_core::{Failure, Time, Verdict};
-use sluicegate_wire::{ClientFraming, chunk_head, error_event};
+use sluicegate_wire::{ClientFraming, chunk_head};
 
 use crate::answer::Piece;
 use crate::attempt::{Shown, reaches_the_engine};
@@ -55,6 +59,8 @@ struct Relay<'a> {
     last_byte: Time,
     /// Handed to the client's socket and not taken by it yet. Nothing may be written before it.
     rest: Vec<u8>,
+    /// The replica's part is over: whole, or cut. Its place is free already, and `rest` is still the client's.
+    over: Option<Stop>,
     /// What was generated has been written down.
     counted: bool,
     /// How it went has been written down.
@@ -80,6 +86,7 @@ pub(crate) async fn run(client: &mut Client, shown: Box<Shown>, record: &mut Rec
         limits,
         last_byte,
         rest: Vec::new(),
+        over: None,
         counted: false,
         concluded: false,
     };
@@ -95,20 +102,20 @@ impl Relay<'_> {
         if written.is_err() {
             return Stop::ClientGone;
         }
-        let mut done = self.shown.exchange.done;
+        self.over = self.shown.exchange.done.then_some(Stop::Done);
         loop {
             if !self.rest.is_empty()
                 && let Some(stop) = self.flush().await
             {
                 return stop;
             }
-            if done {
-                return Stop::Done;
+            if let Some(stop) = self.over {
+                return stop;
             }
             self.arm();
             match poll_fn(|cx| self.poll_pass(cx)).await {
                 Stop::More => {}
-                Stop::Done => done = true,
+                stop @ (Stop::Done | Stop::Cut) => self.replica_is_done(stop),
                 stop => return stop,
             }
         }
@@ -136,21 +143,7 @@ impl Relay<'_> {
     /// Passes reads on until there is nothing to read, the client takes no more, or the answer ends.
     fn poll_pass(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         loop {
-            let passed = with_scratch(|buf| {
-                let read = match &mut self.shown.exchange.upstream {
-                    Some(upstream) => upstream.poll_read(cx, buf),
-                    None => return Some(Stop::Cut),
-                };
-                let answer = &mut self.shown.exchange.answer;
-                let piece = match read {
-                    Poll::Pending => return None,
-                    Poll::Ready(Err(error)) => answer.broke(&error),
-                    Poll::Ready(Ok(0)) => answer.end(),
-                    Poll::Ready(Ok(n)) => answer.absorb(&mut buf[..n]).map_err(drop),
-                };
-                Some(piece.map_or(Stop::Cut, |piece| self.pass(buf, piece)))
-            });
-            match passed {
+            match self.poll_piece(cx) {
                 // More may be there already.
                 Some(Stop::More) if self.rest.is_empty() => self.arm(),
                 Some(stop) => return Poll::Ready(stop),
@@ -170,6 +163,28 @@ impl Relay<'_> {
                 }
             }
         }
+    }
+
+    /// One read, passed on. None: there is nothing to read.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Option<Stop> {
+        with_scratch(|buf| {
+            let read = match &mut self.shown.exchange.upstream {
+                Some(upstream) => upstream.poll_read(cx, buf),
+                None => return Some(Stop::Cut),
+            };
+            match read {
+                Poll::Pending => None,
+                Poll::Ready(Err(_)) => Some(Stop::Cut),
+                Poll::Ready(Ok(0)) => Some(match self.shown.exchange.answer.end() {
+                    Ok(piece) => self.pass(&[], piece),
+                    Err(()) => Stop::Cut,
+                }),
+                Poll::Ready(Ok(n)) => Some(match self.shown.exchange.answer.absorb(&mut buf[..n]) {
+                    Ok(piece) => self.pass(buf, piece),
+                    Err(_) => Stop::Cut,
+                }),
+            }
+        })
     }
 
     /// Writes one piece, framed for the client.
@@ -223,41 +238,6 @@ impl Relay<'_> {
         self.client.write_or_keep(&parts, &mut self.rest)
     }
 
-    /// The client is slow: the replica is not read until it has taken what there is.
-    async fn flush(&mut self) -> Option<Stop> {
-        let mut stalled_at = clock::now() + self.limits.write_idle;
-        self.client.timer.set(Some(stalled_at.min(self.limits.deadline)));
-        let stop = poll_fn(|cx| {
-            let mut progress = false;
-            match self.client.poll_flush(cx, &mut self.rest, &mut progress) {
-                Poll::Ready(Ok(())) => return Poll::Ready(None),
-                Poll::Ready(Err(_)) => return Poll::Ready(Some(Stop::ClientGone)),
-                Poll::Pending => {}
-            }
-            if self.client.poll_gone(cx) {
-                return Poll::Ready(Some(Stop::ClientGone));
-            }
-            let now = clock::now();
-            if progress {
-                stalled_at = now + self.limits.write_idle;
-                self.client.timer.set(Some(stalled_at.min(self.limits.deadline)));
-            }
-            if self.client.is_stopping() {
-                Poll::Ready(Some(Stop::GatewayStopped))
-            } else if now >= self.limits.deadline {
-                Poll::Ready(Some(Stop::Total))
-            } else if now >= stalled_at {
-                Poll::Ready(Some(Stop::ClientStalled))
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        // The silence of a replica that was not read is not its own.
-        self.last_byte = clock::now();
-        stop
-    }
-
     fn arm(&self) {
         let silent_at = self.last_byte + self.limits.silence;
         let deadline = self.limits.deadline;
@@ -297,47 +277,6 @@ impl Relay<'_> {
         }
     }
 
-    /// Ends the relay on the client's side and writes down how it went.
-    async fn conclude(mut self, stop: Stop) -> bool {
-        self.concluded = true;
-        let observer = self.shown.exchange.answer.observer();
-        let ended = observer.is_some_and(|o| o.ended());
-        let failed = observer.is_some_and(|o| o.error().is_some());
-        match stop {
-            Stop::Done | Stop::More => {}
-            // The engine said itself what went wrong, and then closed.
-            Stop::Cut if failed => self.settle(),
-            Stop::Cut => {
-                self.broke_off(Verdict::Failure(Failure::Reset), Outcome::UpstreamAborted, "upstream_cut")
-            }
-            // It has read the stream's own end, and did not wait for the end of the framing.
-            Stop::ClientGone if ended && self.rest.is_empty() => {
-                self.shown.exchange.reusable = false;
-                self.settle();
-            }
-            Stop::ClientGone => self.broke_off(Verdict::Neutral, Outcome::ClientGone, "client_gone"),
-            Stop::ClientStalled => self.broke_off(Verdict::Neutral, Outcome::ClientGone, "client_stalled"),
-            Stop::Silence => self.broke_off(Verdict::Neutral, Outcome::TimeoutSilence, "timeout_silence"),
-            Stop::Total => self.broke_off(Verdict::Neutral, Outcome::TimeoutTotal, "timeout_total"),
-            Stop::GatewayStopped => {
-                self.broke_off(Verdict::Neutral, Outcome::GatewayStopped, "gateway_stopped");
-            }
-        }
-        if stop == Stop::Done {
-            return self.shown.exchange.framing != ClientFraming::Close;
-        }
-        let told = !failed && !ended && self.tell(stop).await;
-        // Where the end of the connection is the end of the answer, only a reset tells a cut from it.
-        self.client.reset = self.shown.exchange.framing == ClientFraming::Close && !told && !failed;
-        false
-    }
-
-    fn broke_off(&mut self, verdict: Verdict, outcome: Outcome, why: &'static str) {
-        self.record.ended(outcome, Some(Cow::Borrowed(why)));
-        self.count(false);
-        self.shown.lease.settle(verdict, Some(self.record.used()));
-    }
-
     /// A stream's own end is known: its key is free before the client, which may not wait for the end of the framing,
     /// can ask again. The replica's verdict waits for that end.
     fn count_early(&mut self) {
@@ -359,38 +298,5 @@ impl Relay<'_> {
         let generated = estimate::generated(exchange, self.record.bytes_out, whole);
         let whole = answer.observer().map_or(whole, |o| o.ended());
         self.record.tokens(answer.usage(), generated, whole);
-    }
-
-    /// Tells an event stream's client that the stream broke off: an error event before the abnormal end. False where
-    /// that cannot be said, or would land inside of a chunk.
-    async fn tell(&mut self, stop: Stop) -> bool {
-        let (status, code, message) = match stop {
-            Stop::Silence => {
-                (504, "timeout_silence", "the replica sent nothing for too long (timeouts.stream_silence)")
-            }
-            Stop::Total => (504, "timeout_total", "the time limit of this route is over (timeouts.total)"),
-            Stop::GatewayStopped => {
-                (503, "gateway_stopped", "the gateway was stopped before the stream's end")
-            }
-            Stop::Cut => (502, "upstream_aborted", "the replica ended the stream before its end"),
-            _ => return false,
-        };
-        let answer = &self.shown.exchange.answer;
-        let Some(observer) = answer.observer().filter(|_| !answer.is_coded()) else { return false };
-        if !self.rest.is_empty() {
-            return false;
-        }
-        let mut event = Vec::new();
-        if !observer.at_boundary() {
-            event.extend_from_slice(b"\n\n");
-        }
-        event.extend_from_slice(&error_event(
-            self.shown.exchange.endpoint.stream_kind(),
-            status,
-            code,
-            message,
-        ));
-        let piece = Piece { held: event, ..Piece::default() };
-        self.write(&[], &piece, false).is_ok() && (self.rest.is_empty() || self.flush().await.is_none())
     }
 }
