@@ -3,10 +3,12 @@
 //! Learned from our own requests alone: what was sent where and has no first byte yet, what decodes, which blocks of
 //! prompts each replica has worked on, and how long prefills took. A scrape adds what others have sent.
 
+mod burden;
 mod cost;
 mod fit;
 mod ledger;
 mod mirror;
+mod query;
 mod rates;
 mod speed;
 mod ties;
@@ -15,12 +17,13 @@ mod work;
 use crate::load::EngineLoad;
 use crate::pick::Prompt;
 use crate::time::Time;
+use burden::Burden;
 pub(crate) use cost::Terms;
-use cost::{Decoding, Traffic, forgiven};
 use fit::Fit;
 pub(crate) use ledger::Entry;
 use ledger::Ledger;
-use mirror::{Match, Mirror};
+use mirror::Mirror;
+pub(crate) use query::Prediction;
 use rates::Rates;
 use speed::Speed;
 use std::time::Duration;
@@ -29,13 +32,10 @@ use work::Work;
 
 /// Tokens that an engine's prefix cache is taken to hold, as long as it does not say so.
 const CACHED_TOKENS: u64 = 200_000;
-/// Different ways on from a block from which it is a shared beginning, and not one talk's own.
-const SHARED_FROM: u32 = 2;
 /// Tokens in a block, before there is a prompt with blocks.
 const BLOCK_TOKENS: f64 = 256.0;
 /// A change of an engine's capacity below this share is none.
 const CAPACITY_GRAIN: f64 = 0.1;
-
 /// Seconds of prefill that are believed at most.
 const LONGEST: f64 = 1e6;
 
@@ -48,6 +48,8 @@ pub(crate) struct Predictor {
     replicas: Vec<Known>,
     /// Seats of replicas that are gone.
     vacant: Vec<usize>,
+    /// Derived from each of them.
+    burdens: Vec<Burden>,
     /// Running mean of the tokens in a block of prompt text.
     block_tokens: f64,
 }
@@ -78,6 +80,7 @@ impl Predictor {
             rates: Rates::default(),
             replicas: Vec::new(),
             vacant: Vec::new(),
+            burdens: Vec::new(),
             block_tokens: BLOCK_TOKENS,
         }
     }
@@ -90,11 +93,13 @@ impl Predictor {
         if let Some(seat) = self.vacant.pop() {
             self.mirror.set_capacity(seat, blocks);
             self.replicas[seat] = known;
+            self.burdens[seat] = Burden::none();
             return seat;
         }
         self.mirror.add_replica(blocks);
         self.rates.add_replica();
         self.replicas.push(known);
+        self.burdens.push(Burden::none());
         self.replicas.len() - 1
     }
 
@@ -103,19 +108,6 @@ impl Predictor {
         self.mirror.set_capacity(seat, 0);
         self.rates.remove_replica(seat);
         self.vacant.push(seat);
-    }
-
-    /// Everything about one request that does not depend on the replica. `serving`: how many replicas share the pool's
-    /// traffic. Allocates nothing.
-    pub(crate) fn query<'a>(&'a self, now: Time, prompt: &Prompt<'_>, serving: usize) -> Query<'a> {
-        let found = self.mirror.find(prompt.blocks);
-        let traffic = Traffic {
-            arrivals: self.rates.arrivals(now) / serving.max(1) as f64,
-            utilisation: self.rates.utilisation(now, serving),
-        };
-        let forgiven = self.forgiven(&found, serving);
-        let (tokens, block_tokens) = (prompt.tokens.max(1), prompt.block_tokens);
-        Query { predictor: self, now, tokens, block_tokens, found, traffic, forgiven }
     }
 
     /// The request goes to `replica`. `depth`: blocks of it that the replica knows, where somebody has looked.
@@ -133,7 +125,7 @@ impl Predictor {
         let slowness = known.speed.slowness();
         let prefill = self.fit.seconds(work) * slowness;
         let silent_until = prompt.whole_answer.then(|| {
-            let wait = known.ledger.wait(now, &self.fit, slowness, self.rates.mean_prefill());
+            let wait = known.ledger.burden(slowness).wait(now, &self.fit, self.rates.usual());
             now + Duration::from_secs_f64((wait + prefill).min(LONGEST))
         });
         let entry = known.ledger.sent(now, prompt.tokens, work, silent_until);
@@ -142,6 +134,7 @@ impl Predictor {
             self.block_tokens += (f64::from(prompt.block_tokens.max(1)) - self.block_tokens) * 0.01;
             self.mirror.touch(replica, prompt.blocks);
         }
+        self.derive(replica);
         Some(Sent { entry, prompt: prompt.tokens })
     }
 
@@ -151,6 +144,7 @@ impl Predictor {
         if let Some(known) = self.replicas.get_mut(replica) {
             known.ledger.answered(now, sent.entry);
         }
+        self.derive(replica);
     }
 
     /// It has ended, however it did.
@@ -158,6 +152,7 @@ impl Predictor {
         if let Some(known) = self.replicas.get_mut(replica) {
             known.ledger.ended(now, sent.entry, sent.prompt);
         }
+        self.derive(replica);
     }
 
     /// An answer has had this many tokens.
@@ -189,6 +184,7 @@ impl Predictor {
             known.blocks = blocks;
             self.mirror.set_capacity(replica, blocks);
         }
+        self.derive(replica);
     }
 
     /// The replica's process is gone, and its cache with it.
@@ -196,19 +192,11 @@ impl Predictor {
         self.mirror.forget(replica);
     }
 
-    /// The spread guard's f. It is about new talks with an old beginning: the longest match ends where others have gone
-    /// different ways.
-    fn forgiven(&self, found: &Match, serving: usize) -> f64 {
-        if self.mirror.branches(found) < SHARED_FROM {
-            return 0.0;
+    /// Ends every change of a replica.
+    fn derive(&mut self, replica: usize) {
+        if let (Some(known), Some(burden)) = (self.replicas.get(replica), self.burdens.get_mut(replica)) {
+            *burden = known.ledger.burden(known.speed.slowness());
         }
-        let (mut holders, mut traffic) = (0_usize, 0.0);
-        self.mirror.for_each_deepest(found, |replica| {
-            holders += 1;
-            traffic += self.rates.traffic(replica);
-        });
-        let share = traffic / self.rates.all_traffic().max(f64::MIN_POSITIVE);
-        forgiven(share, holders as f64 / serving.max(1) as f64)
     }
 
     /// A step of the engine whose first bytes are all there is a measurement.
@@ -217,61 +205,6 @@ impl Predictor {
         let Some(sample) = known.ledger.sample(now) else { return };
         known.speed.learn(sample.seconds, self.fit.seconds(sample.work));
         self.fit.learn(sample);
-    }
-}
-
-/// One request's question to every replica.
-#[derive(Debug)]
-pub(crate) struct Query<'a> {
-    predictor: &'a Predictor,
-    now: Time,
-    tokens: u32,
-    block_tokens: u32,
-    found: Match,
-    traffic: Traffic,
-    forgiven: f64,
-}
-
-/// What is predicted of a request at one replica.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Prediction {
-    /// Blocks of the prompt that the replica knows.
-    pub(crate) depth: u32,
-    /// Seconds of prefill that are forgiven by the spread guard.
-    pub(crate) forgiven: f64,
-    pub(crate) terms: Terms,
-}
-
-impl Query<'_> {
-    /// Blocks of the prompt that the replica knows.
-    pub(crate) fn depth(&self, replica: usize) -> u32 {
-        self.predictor.mirror.depth(&self.found, replica)
-    }
-
-    /// Seconds until the replica can begin with the request.
-    pub(crate) fn wait(&self, replica: usize) -> f64 {
-        let Predictor { fit, rates, .. } = self.predictor;
-        self.predictor.replicas.get(replica).map_or(0.0, |known| {
-            known.ledger.wait(self.now, fit, known.speed.slowness(), rates.mean_prefill())
-        })
-    }
-
-    pub(crate) fn predict(&self, replica: usize) -> Prediction {
-        let Some(known) = self.predictor.replicas.get(replica) else { return Prediction::default() };
-        let Predictor { fit, rates, mirror, .. } = self.predictor;
-        let depth = self.depth(replica);
-        let work = Work::of(self.tokens, depth.saturating_mul(self.block_tokens));
-        let wait = self.wait(replica);
-        let all = fit.seconds(work) * known.speed.slowness();
-        let shared = (mirror.deepest(&self.found) - depth).saturating_mul(self.block_tokens);
-        let forgiven = all * self.forgiven * (f64::from(shared) / work.size as f64).min(1.0);
-        let prefill = all - forgiven;
-        let (decoders, context) = known.ledger.decoding(rates.mean_prompt());
-        let decoding =
-            Decoding { decoders, context, output: rates.mean_output(), per_token: fit.per_token() };
-        let delays = self.traffic.delays(wait, prefill);
-        let slowed = decoding.slowed(f64::from(self.tokens), prefill);
-        Prediction { depth, forgiven, terms: Terms { wait, prefill, delays, slowed } }
     }
 }
 

@@ -37,7 +37,8 @@ fn offer(at: usize, branch: &Branch<'_>, now: Time, scope: Scope, ties: &mut Tie
         if !open || !scope.covers(row) || !branch.asked(index) {
             continue;
         }
-        let prediction = query.predict(row.seat);
+        let limit = ties.limit().unwrap_or(f64::INFINITY);
+        let Some(prediction) = query.predict_below(row.seat, limit) else { continue };
         let (depth, distance) = (Reverse(prediction.depth), branch.distance(index));
         let standing = Standing { depth, inflight: row.inflight, probing, distance };
         ties.offer(prediction.terms.cost(), standing, (at, row.id));

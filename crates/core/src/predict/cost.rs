@@ -27,19 +27,20 @@ impl Terms {
     }
 }
 
-/// How busy the pool is.
+/// How busy the pool is: those who are delayed by each second that a newcomer takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Traffic {
-    /// Requests per second and replica.
-    pub(crate) arrivals: f64,
-    /// Share of their time that replicas spend on prefill, below 1.
-    pub(crate) utilisation: f64,
-}
+pub(crate) struct Traffic(f64);
 
 impl Traffic {
+    /// `arrivals`: requests per second and replica. `utilisation`: the share of their time that replicas spend on prefill,
+    /// below 1.
+    pub(crate) fn new(arrivals: f64, utilisation: f64) -> Self {
+        Self(arrivals / (1.0 - utilisation))
+    }
+
     /// mu: those who arrive before the request has its first byte, and those who queue up behind them.
     pub(crate) fn delays(&self, wait: f64, prefill: f64) -> f64 {
-        self.arrivals * (wait + prefill / 2.0) / (1.0 - self.utilisation)
+        self.0 * (wait + prefill / 2.0)
     }
 }
 
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_second_of_prefill_delays_those_who_arrive_meanwhile() {
-        let traffic = Traffic { arrivals: 0.5, utilisation: 0.75 };
+        let traffic = Traffic::new(0.5, 0.75);
         near(traffic.delays(2.0, 1.0), 0.5 * 2.5 / 0.25);
         near(Traffic::default().delays(2.0, 1.0), 0.0);
     }

@@ -4,7 +4,7 @@
 //! Engines prefill in order of arrival, so a newcomer waits for the prefill of all that were sent before it, less what has
 //! been done of the first. A request burdens the replica's prefill until its first byte and no longer.
 
-use super::fit::Fit;
+use super::burden::{Burden, Foreign};
 use super::work::Work;
 use crate::load::EngineLoad;
 use crate::time::Time;
@@ -44,14 +44,6 @@ struct Step {
     last: Time,
     /// When the one that did not wait was sent, if there is one among them.
     began: Option<Time>,
-}
-
-/// Requests of others, as the last scrape told.
-#[derive(Clone, Copy, Debug, Default)]
-struct Foreign {
-    waiting: u32,
-    running: u32,
-    at: Time,
 }
 
 /// The ledger of one replica.
@@ -120,29 +112,21 @@ impl Ledger {
         Some(Sample { work: step.work, seconds })
     }
 
-    /// Seconds until the engine can begin with a newcomer. `slowness`: of this replica; `mean_prefill`: seconds of a
-    /// request of others, of which nothing is known.
-    pub(crate) fn wait(&self, now: Time, fit: &Fit, slowness: f64, mean_prefill: f64) -> f64 {
-        let mut wait = 0.0;
-        if let Some(head) = self.pending.front() {
-            // A silent one may be over without a word, and the next one have begun.
-            let silent = self.pending.iter().take_while(|pending| pending.silent_until.is_some());
-            let may_be_over = silent.fold(Work::default(), |sum, pending| sum + pending.work);
-            let running = if may_be_over.size == 0 { head.work } else { may_be_over };
-            let done = now.since(self.head_since).as_secs_f64();
-            wait = fit.seconds(self.total) * slowness - done.min(fit.seconds(running) * slowness);
+    /// What a choice reads of it.
+    pub(crate) fn burden(&self, slowness: f64) -> Burden {
+        // A silent one may be over without a word, and the next one have begun.
+        let silent = self.pending.iter().take_while(|pending| pending.silent_until.is_some());
+        let may_be_over = silent.fold(Work::default(), |sum, pending| sum + pending.work);
+        let head = self.pending.front().map_or(Work::default(), |head| head.work);
+        Burden {
+            total: self.total,
+            begun: if may_be_over.size == 0 { head } else { may_be_over },
+            since: self.head_since,
+            decoders: self.decoders,
+            context: self.context,
+            foreign: self.foreign,
+            slowness,
         }
-        if self.foreign.waiting > 0 {
-            let queued = f64::from(self.foreign.waiting) * mean_prefill * slowness;
-            wait += (queued - now.since(self.foreign.at).as_secs_f64()).max(0.0);
-        }
-        wait.max(0.0)
-    }
-
-    /// How many requests decode there, others' included, and the sum of their prompts. `mean_prompt`: of those of others.
-    pub(crate) fn decoding(&self, mean_prompt: f64) -> (f64, f64) {
-        let foreign = f64::from(self.foreign.running);
-        (f64::from(self.decoders) + foreign, self.context as f64 + foreign * mean_prompt)
     }
 
     pub(crate) fn scrape_started(&mut self) {

@@ -1,12 +1,11 @@
 //! What each replica's prefix cache holds, as far as our own requests tell: a bounded LRU list of prompt blocks for each
-//! replica, and one index over all of them.
+//! replica, and one tree over all of them.
 //!
-//! A block is known by its chained hash, which stands for everything before it as well. A request touches its blocks from
-//! its last to its first, so a block is always used later than those behind it; evicting the oldest takes prompts apart
-//! from their ends, as engines do. Hence the rule that makes matching cheap: **whoever holds a block holds those before
-//! it**. The holders of a prompt's blocks are nested sets that only shrink along the prompt; where the first and the last
-//! block of a stretch have equally many holders the stretch need not be looked at. A match among any number of replicas
-//! costs a few look-ups for each place where holders drop out.
+//! A block is known by its chained hash, which stands for everything before it as well. The tree's nodes are runs of up to
+//! sixteen blocks without a branch, found by the hash of their first. A request touches its nodes from its last to its
+//! first, so a node is always used later than those behind it; evicting the oldest takes prompts apart from their ends, as
+//! engines do. Hence the rule that makes matching cheap: **whoever holds a node holds those before it**. The holders along
+//! a prompt are nested sets that only shrink; one walk finds where, for any number of replicas.
 
 mod holders;
 mod nodes;
@@ -32,8 +31,9 @@ pub(crate) struct Mirror {
     nodes: Nodes,
     sets: Sets,
     places: Places,
-    /// Blocks that each replica's engine is taken to hold.
+    /// Blocks that each replica's engine is taken to hold at most, and that its mirror holds.
     capacities: Vec<usize>,
+    held: Vec<usize>,
 }
 
 /// How far each replica knows a prompt. It names nodes of its mirror: to be used before the mirror changes.
@@ -41,6 +41,8 @@ pub(crate) struct Mirror {
 pub(crate) struct Match {
     /// From the shortest to the longest.
     levels: SmallVec<[Level; LEVELS]>,
+    /// The longest ends inside of a run.
+    inside: bool,
 }
 
 /// The holders of `node` know the first `depth` blocks at least.
@@ -48,12 +50,14 @@ pub(crate) struct Match {
 struct Level {
     depth: u32,
     node: u32,
+    holders: usize,
 }
 
 impl Mirror {
     /// One more replica, which holds up to `capacity` blocks.
     pub(crate) fn add_replica(&mut self, capacity: usize) {
         self.capacities.push(0);
+        self.held.push(0);
         self.places.add_replica();
         self.sets.set_replicas(self.capacities.len());
         self.set_capacity(self.capacities.len() - 1, capacity);
@@ -64,17 +68,27 @@ impl Mirror {
         let Some(known) = self.capacities.get_mut(replica) else { return };
         *known = capacity;
         let share = MOST_BLOCKS / self.capacities.len();
-        let total = self.capacities.iter().map(|c| (*c).min(share)).sum();
-        self.nodes.reserve(total);
-        self.places.reserve(total);
+        let total: usize = self.capacities.iter().map(|c| (*c).min(share)).sum();
+        // Runs are shorter than they may be where talks branch.
+        self.nodes.reserve(total / 4);
+        self.places.reserve(total / 4);
         self.trim(replica);
     }
 
     /// How far each replica knows the prompt whose chained block hashes these are. Allocates nothing.
     pub(crate) fn find(&self, blocks: &[u64]) -> Match {
-        let mut found = Match::default();
-        let before = Found { node: NONE, holders: usize::MAX };
-        self.split(blocks, (0, before), (blocks.len() + 1, Found { node: NONE, holders: 0 }), &mut found);
+        let (mut found, mut rest, mut depth) = (Match::default(), blocks, 0);
+        while let Some(node) = rest.first().and_then(|first| self.nodes.find(*first)) {
+            let run = self.nodes.run(node);
+            let alike = alike(run, rest);
+            depth += alike;
+            found.push(Level { depth: depth as u32, node, holders: self.sets.len(self.nodes.holders(node)) });
+            rest = rest.get(alike..).unwrap_or_default();
+            if alike < run.len() {
+                found.inside = true;
+                break;
+            }
+        }
         found
     }
 
@@ -91,7 +105,9 @@ impl Mirror {
 
     /// How many different blocks follow the last one of the longest match.
     pub(crate) fn branches(&self, found: &Match) -> u32 {
-        found.levels.last().map_or(0, |level| self.nodes.children(level.node))
+        // Inside of a run there is one way on.
+        let at = |level: &Level| if found.inside { 1 } else { self.nodes.children(level.node) };
+        found.levels.last().map_or(0, at)
     }
 
     /// The replicas with the longest match, each once.
@@ -105,16 +121,14 @@ impl Mirror {
     /// at all.
     pub(crate) fn touch(&mut self, replica: usize, blocks: &[u64]) {
         let room = self.room(replica);
-        let blocks = blocks.get(..room).unwrap_or(blocks);
-        let mut behind = NONE;
-        for &hash in blocks.iter().rev() {
-            let node = self.nodes.find_or_add(hash);
-            self.nodes.link(behind, node);
-            if !self.places.refresh(node, replica) {
-                self.places.add_front(node, replica);
-                self.sets.insert(self.nodes.holders_mut(node), replica);
+        let mut at = self.grow(replica, blocks.get(..room).unwrap_or(blocks));
+        while at != NONE {
+            if !self.places.refresh(at, replica) {
+                self.places.add_front(at, replica);
+                self.sets.insert(self.nodes.holders_mut(at), replica);
+                self.held[replica] += self.nodes.run(at).len();
             }
-            behind = node;
+            at = self.nodes.parent(at);
         }
         self.trim(replica);
     }
@@ -134,53 +148,68 @@ impl Mirror {
     }
 
     fn shrink(&mut self, replica: usize, to: usize) {
-        while self.places.held(replica) > to {
+        while self.held.get(replica).is_some_and(|held| *held > to) {
             let Some(node) = self.places.take_oldest(replica) else { break };
+            self.held[replica] -= self.nodes.run(node).len();
             if self.sets.remove(self.nodes.holders_mut(node), replica) {
                 self.nodes.remove(node);
             }
         }
     }
 
-    fn look(&self, hash: u64) -> Found {
-        self.nodes.find(hash).map_or(Found { node: NONE, holders: 0 }, |node| Found {
-            node,
-            holders: self.sets.len(self.nodes.holders(node)),
-        })
+    /// Makes the tree have a path of just these blocks; returns its last node.
+    fn grow(&mut self, replica: usize, blocks: &[u64]) -> u32 {
+        let (mut rest, mut parent) = (blocks, NONE);
+        while let Some(first) = rest.first() {
+            let node = match self.nodes.find(*first) {
+                Some(node) => self.follow(replica, node, rest),
+                None => self.nodes.add(rest, parent),
+            };
+            rest = rest.get(self.nodes.run(node).len()..).unwrap_or_default();
+            parent = node;
+        }
+        parent
     }
 
-    /// Finds the depths between `lo` and `hi` at which holders drop out.
-    fn split(&self, blocks: &[u64], lo: (usize, Found), hi: (usize, Found), found: &mut Match) {
-        if lo.1.holders == hi.1.holders {
-            return;
+    /// Makes `node`, whose run begins as `rest` does, be all of `rest` or a beginning of it.
+    fn follow(&mut self, replica: usize, node: u32, rest: &[u64]) -> u32 {
+        let run = self.nodes.run(node);
+        let alike = alike(run, rest);
+        if alike < run.len() {
+            return self.split(node, alike);
         }
-        if hi.0 - lo.0 == 1 {
-            if lo.1.node != NONE {
-                found.push(Level { depth: lo.0 as u32, node: lo.1.node });
-            }
-            return;
+        // A talk that goes on where nobody else knows it: its last run grows.
+        let holders = self.nodes.holders(node);
+        if self.sets.len(holders) == 1 && self.sets.contains(holders, replica) {
+            self.held[replica] += self.nodes.extend(node, rest);
         }
-        let depth = lo.0.midpoint(hi.0);
-        let middle = (depth, blocks.get(depth - 1).map_or(hi.1, |hash| self.look(*hash)));
-        self.split(blocks, lo, middle, found);
-        self.split(blocks, middle, hi, found);
+        node
     }
+
+    /// Cuts a node behind its first `len` blocks; returns the new one, which has these.
+    fn split(&mut self, node: u32, len: usize) -> u32 {
+        let holders = self.sets.copy(self.nodes.holders(node));
+        let head = self.nodes.split(node, len);
+        self.sets.for_each(&holders, |replica| self.places.add_newer(head, node, replica));
+        *self.nodes.holders_mut(head) = holders;
+        head
+    }
+}
+
+/// How many blocks of the run the prompt begins with.
+fn alike(run: &[u64], blocks: &[u64]) -> usize {
+    run.iter().zip(blocks).take_while(|(a, b)| a == b).count()
 }
 
 impl Match {
     fn push(&mut self, level: Level) {
-        if self.levels.len() == LEVELS {
+        // As many holders are the same holders.
+        let same = self.levels.last().is_some_and(|last| last.holders == level.holders);
+        if same || self.levels.len() == LEVELS {
             self.levels.pop();
         }
         self.levels.push(level);
     }
-}
-
-/// A block as the index knows it.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    node: u32,
-    holders: usize,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What comes in: how often, how much, and where it has gone lately. All of it fades.
 
+use super::burden::Usual;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -99,14 +100,9 @@ impl Rates {
         if self.output.samples > 0.0 { self.output.value } else { PRIOR_OUTPUT }
     }
 
-    /// Mean seconds of prefill of a request.
-    pub(crate) fn mean_prefill(&self) -> f64 {
-        self.prefill.value
-    }
-
-    /// Mean tokens of a prompt.
-    pub(crate) fn mean_prompt(&self) -> f64 {
-        self.prompt.value
+    /// What a request is like.
+    pub(crate) fn usual(&self) -> Usual {
+        Usual { prefill: self.prefill.value, prompt: self.prompt.value }
     }
 
     /// Seconds that the fading sums speak for: the memory, or as long as there has been anything.

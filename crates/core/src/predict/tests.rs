@@ -48,7 +48,7 @@ fn what_was_sent_waits_its_turn_and_its_prefix_counts_as_warm_at_once() {
     predictor.sent(at(0), 0, &prompt(2000, &TALK), None);
     let query = predictor.query(at(100), &prompt(2000, &TALK), 2);
     // 2,000 tokens take 0.2 s and 2,000 * 1,000 * 4 ns, of which 0.1 s are over.
-    near(query.wait(0), 0.108);
+    near(query.predict(0).terms.wait, 0.108);
     assert_eq!((query.depth(0), query.depth(1)), (4, 0));
 }
 
@@ -110,6 +110,8 @@ fn the_engine_says_how_much_it_can_hold() {
     predictor.sent(at(0), 0, &prompt(2000, &TALK), None);
     let tokens = |predictor: &Predictor| (2.0 * predictor.block_tokens) as u64 + 1;
     predictor.scraped(at(10), 0, load(tokens(&predictor)));
+    assert_eq!(predictor.query(at(20), &prompt(2000, &TALK), 1).depth(0), 0);
+    predictor.sent(at(15), 0, &prompt(2000, &TALK), None);
     assert_eq!(predictor.query(at(20), &prompt(2000, &TALK), 1).depth(0), 2);
 }
 

@@ -32,10 +32,12 @@ impl<R> Default for Ties<R> {
 
 impl<R: Copy> Ties<R> {
     pub(crate) fn offer(&mut self, cost: f64, standing: Standing, replica: R) {
-        // The slots to its left are not dearer.
+        if cost.is_nan() || self.limit().is_some_and(|limit| cost > limit) {
+            return;
+        }
+        // Those to its left are not dearer.
         let at = self.0.partition_point(|known| known.0 <= cost);
-        let beaten = at.checked_sub(1).is_some_and(|left| self.0[left].1 <= standing);
-        if beaten || self.limit().is_some_and(|limit| cost > limit) || cost.is_nan() {
+        if at.checked_sub(1).is_some_and(|left| self.0[left].1 <= standing) {
             return;
         }
         let beats = self.0[at..].iter().take_while(|known| known.1 >= standing).count();

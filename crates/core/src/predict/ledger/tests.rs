@@ -1,4 +1,6 @@
 use super::*;
+use crate::predict::burden::Usual;
+use crate::predict::fit::Fit;
 
 /// Exactly 0.1 ms a token: the prior without its attention.
 fn fit() -> Fit {
@@ -13,8 +15,15 @@ fn work(tokens: u32) -> Work {
     Work::of(tokens, 0)
 }
 
+/// Others' requests take half a second of prefill, of 2,000 tokens.
+const USUAL: Usual = Usual { prefill: 0.5, prompt: 2000.0 };
+
 fn wait(ledger: &Ledger, millis: u64) -> f64 {
-    ledger.wait(at(millis), &fit(), 1.0, 0.5)
+    ledger.burden(1.0).wait(at(millis), &fit(), USUAL)
+}
+
+fn decoding(ledger: &Ledger) -> (f64, f64) {
+    ledger.burden(1.0).decoding(USUAL)
 }
 
 fn near(got: f64, expected: f64) {
@@ -29,17 +38,17 @@ fn a_newcomer_waits_for_all_prefill_before_it_less_what_is_done_of_the_first() {
     let second = ledger.sent(at(1200), 4000, work(4000), None);
     // 1 s and 0.4 s, of which 0.5 s are done.
     near(wait(&ledger, 1500), 0.9);
-    near(ledger.wait(at(1500), &fit(), 2.0, 0.5), 2.3);
+    near(ledger.burden(2.0).wait(at(1500), &fit(), USUAL), 2.3);
     // The first takes longer than predicted: nothing is known but that the second is still to come.
     near(wait(&ledger, 9000), 0.4);
     ledger.answered(at(9000), first);
     near(wait(&ledger, 9100), 0.3);
     ledger.answered(at(9400), second);
     near(wait(&ledger, 9400), 0.0);
-    assert_eq!(ledger.decoding(0.0), (2.0, 14_000.0));
+    assert_eq!(decoding(&ledger), (2.0, 14_000.0));
     ledger.ended(at(9500), first, 10_000);
     ledger.ended(at(9500), second, 4000);
-    assert_eq!((ledger.decoding(0.0), ledger.total), ((0.0, 0.0), Work::default()));
+    assert_eq!((decoding(&ledger), ledger.total), ((0.0, 0.0), Work::default()));
 }
 
 #[test]
@@ -55,7 +64,7 @@ fn one_that_ends_without_a_first_byte_burdens_nobody_any_more() {
     ledger.answered(at(300), third);
     ledger.answered(at(310), third);
     assert_eq!(
-        (ledger.pending(), ledger.decoding(0.0)),
+        (ledger.pending(), decoding(&ledger)),
         (0, (1.0, 2000.0)),
         "answered once, however often said"
     );
@@ -98,13 +107,13 @@ fn what_a_scrape_reports_beyond_our_own_is_others_until_it_has_been_worked_off()
     ledger.answered(at(60), second);
     // One of ours was waiting when the scrape began, and two were there.
     ledger.scraped(at(100), load(5, 3));
-    assert_eq!(ledger.decoding(2000.0), (5.0, 8000.0));
+    assert_eq!(decoding(&ledger), (5.0, 8000.0));
     near(wait(&ledger, 100), 1.0);
     near(wait(&ledger, 400), 0.7);
     near(wait(&ledger, 2000), 0.0);
     ledger.scrape_started();
     ledger.scraped(at(3000), load(1, 0));
-    assert_eq!(ledger.decoding(2000.0), (2.0, 2000.0), "our own are known better than by a scrape");
+    assert_eq!(decoding(&ledger), (2.0, 2000.0), "our own are known better than by a scrape");
     ledger.scraped(at(6000), load(9, 9));
     ledger.scraped(at(6000), None);
     near(wait(&ledger, 6000), 0.0);
@@ -125,12 +134,12 @@ fn one_without_a_stream_is_over_when_it_should_be_or_when_a_later_one_is_answere
     // Its whole answer: nothing that could be measured.
     ledger.answered(at(1500), first);
     ledger.ended(at(1500), first, 10_000);
-    assert_eq!((ledger.pending(), ledger.decoding(0.0).0, ledger.sample(at(9000))), (3, 0.0, None));
+    assert_eq!((ledger.pending(), decoding(&ledger).0, ledger.sample(at(9000))), (3, 0.0, None));
     // The engine takes them in order: whoever was before the fourth has been read.
     ledger.answered(at(2700), fourth);
-    assert_eq!((ledger.pending(), ledger.decoding(0.0).0), (0, 3.0));
+    assert_eq!((ledger.pending(), decoding(&ledger).0), (0, 3.0));
     for entry in [second, third, fourth] {
         ledger.ended(at(5000), entry, 10_000);
     }
-    assert_eq!(ledger.decoding(0.0).0, 0.0);
+    assert_eq!(decoding(&ledger).0, 0.0);
 }

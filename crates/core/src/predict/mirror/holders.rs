@@ -142,6 +142,19 @@ impl Sets {
         Holders::Few { count, list }
     }
 
+    /// The same holders for another block.
+    pub(super) fn copy(&mut self, holders: &Holders) -> Holders {
+        match *holders {
+            Holders::Few { count, list } => Holders::Few { count, list },
+            Holders::Many { count, set } => {
+                let from = set as usize * self.stride;
+                let set = self.new_set();
+                self.words.copy_within(from..from + self.stride, set as usize * self.stride);
+                Holders::Many { count, set }
+            }
+        }
+    }
+
     fn new_set(&mut self) -> u32 {
         let set = self.vacant.pop().unwrap_or_else(|| {
             let set = self.words.len() / self.stride;

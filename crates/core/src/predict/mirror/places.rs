@@ -1,9 +1,9 @@
-//! Which blocks a replica holds, in order of use.
+//! Which nodes a replica holds, in order of use.
 
 use super::NONE;
 use crate::prng::mix;
 
-/// One block at one replica.
+/// One node at one replica.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     node: u32,
@@ -14,12 +14,11 @@ struct Place {
     next: u32,
 }
 
-/// The blocks of one replica.
+/// The nodes of one replica.
 #[derive(Clone, Copy, Debug)]
 struct List {
     oldest: u32,
     newest: u32,
-    len: usize,
 }
 
 /// A slab of places, an array of hash chains over it, and a list in order of use for each replica.
@@ -39,7 +38,7 @@ impl Default for Places {
 
 impl Places {
     pub(super) fn add_replica(&mut self) {
-        self.lists.push(List { oldest: NONE, newest: NONE, len: 0 });
+        self.lists.push(List { oldest: NONE, newest: NONE });
     }
 
     /// Makes room for `total` places: up to as many, adding allocates nothing.
@@ -57,12 +56,7 @@ impl Places {
         }
     }
 
-    /// How many blocks the replica holds.
-    pub(super) fn held(&self, replica: usize) -> usize {
-        self.lists[replica].len
-    }
-
-    /// Makes a block that the replica holds the one used last. False: it does not hold it.
+    /// Makes a node that the replica holds the one used last. False: it does not hold it.
     pub(super) fn refresh(&mut self, node: u32, replica: usize) -> bool {
         let Some(id) = self.find(node, replica) else { return false };
         if self.lists[replica].newest != id {
@@ -72,8 +66,26 @@ impl Places {
         true
     }
 
-    /// One more block, used last.
+    /// One more node, used last.
     pub(super) fn add_front(&mut self, node: u32, replica: usize) {
+        let id = self.add(node, replica);
+        self.enlist(id);
+    }
+
+    /// One more node, used just after `older`, which the replica holds.
+    pub(super) fn add_newer(&mut self, node: u32, older: u32, replica: usize) {
+        let Some(older) = self.find(older, replica) else { return };
+        let id = self.add(node, replica);
+        let newer = std::mem::replace(&mut self.get_mut(older).newer, id);
+        (self.get_mut(id).older, self.get_mut(id).newer) = (older, newer);
+        if newer == NONE {
+            self.lists[replica].newest = id;
+        } else {
+            self.get_mut(newer).older = id;
+        }
+    }
+
+    fn add(&mut self, node: u32, replica: usize) -> u32 {
         let place = Place { node, replica: replica as u32, older: NONE, newer: NONE, next: NONE };
         let id = self.vacant;
         let id = if id == NONE {
@@ -85,10 +97,10 @@ impl Places {
             id
         };
         self.enchain(id);
-        self.enlist(id);
+        id
     }
 
-    /// Takes away the block that the replica has not used for longest.
+    /// Takes away the node that the replica has not used for longest.
     pub(super) fn take_oldest(&mut self, replica: usize) -> Option<u32> {
         let id = self.lists[replica].oldest;
         if id == NONE {
@@ -117,7 +129,6 @@ impl Places {
     fn enlist(&mut self, id: u32) {
         let list = self.get(id).replica as usize;
         let before = std::mem::replace(&mut self.lists[list].newest, id);
-        self.lists[list].len += 1;
         (self.get_mut(id).older, self.get_mut(id).newer) = (before, NONE);
         if before == NONE {
             self.lists[list].oldest = id;
@@ -129,7 +140,6 @@ impl Places {
     fn unlist(&mut self, id: u32) {
         let Place { replica, older, newer, .. } = *self.get(id);
         let list = &mut self.lists[replica as usize];
-        list.len -= 1;
         if older == NONE {
             list.oldest = newer;
         }

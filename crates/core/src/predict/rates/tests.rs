@@ -51,11 +51,11 @@ fn recent_traffic_is_kept_by_replica() {
 #[test]
 fn means_begin_with_the_first_sample() {
     let mut rates = rates(1);
-    assert_eq!((rates.mean_output(), rates.mean_prefill()), (250.0, 0.0));
+    assert_eq!((rates.mean_output(), rates.usual().prefill), (250.0, 0.0));
     rates.generated(100);
     rates.generated(200);
     rates.sent(at(0), 0, 3000, 0.3);
-    assert_eq!((rates.mean_output(), rates.mean_prefill(), rates.mean_prompt()), (150.0, 0.3, 3000.0));
+    assert_eq!((rates.mean_output(), rates.usual().prefill, rates.usual().prompt), (150.0, 0.3, 3000.0));
     (0..1000).for_each(|_| rates.generated(400));
     near(rates.mean_output(), 400.0, 0.01);
 }

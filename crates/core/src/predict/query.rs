@@ -1,0 +1,122 @@
+//! One request's question to every replica.
+
+use super::Predictor;
+use super::burden::Usual;
+use super::cost::{Decoding, Terms, Traffic, forgiven};
+use super::mirror::Match;
+use super::work::Work;
+use crate::pick::Prompt;
+use crate::time::Time;
+
+/// Different ways on from a block from which it is a shared beginning, and not one talk's own.
+const SHARED_FROM: u32 = 2;
+
+/// What does not depend on the replica is computed once.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    predictor: &'a Predictor,
+    now: Time,
+    tokens: u32,
+    block_tokens: u32,
+    found: Match,
+    /// The longest match of any replica, in blocks.
+    deepest: u32,
+    /// What a replica that knows nothing of the prompt has to do, and how long that takes one of ordinary speed.
+    cold: (Work, f64),
+    traffic: Traffic,
+    usual: Usual,
+    output: f64,
+    forgiven: f64,
+}
+
+/// What is predicted of a request at one replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Prediction {
+    /// Blocks of the prompt that the replica knows.
+    pub(crate) depth: u32,
+    /// Seconds of prefill that are forgiven by the spread guard.
+    pub(crate) forgiven: f64,
+    pub(crate) terms: Terms,
+}
+
+impl Predictor {
+    /// `serving`: how many replicas share the pool's traffic. Allocates nothing.
+    pub(crate) fn query<'a>(&'a self, now: Time, prompt: &Prompt<'_>, serving: usize) -> Query<'a> {
+        let found = self.mirror.find(prompt.blocks);
+        let arrivals = self.rates.arrivals(now) / serving.max(1) as f64;
+        let traffic = Traffic::new(arrivals, self.rates.utilisation(now, serving));
+        let work = Work::of(prompt.tokens, 0);
+        Query {
+            predictor: self,
+            now,
+            tokens: prompt.tokens.max(1),
+            block_tokens: prompt.block_tokens,
+            deepest: self.mirror.deepest(&found),
+            cold: (work, self.fit.seconds(work)),
+            traffic,
+            usual: self.rates.usual(),
+            output: self.rates.mean_output(),
+            forgiven: self.forgiven(&found, serving),
+            found,
+        }
+    }
+
+    /// The spread guard's f. It is about new talks with an old beginning: the longest match ends where others have gone
+    /// different ways.
+    fn forgiven(&self, found: &Match, serving: usize) -> f64 {
+        if self.mirror.branches(found) < SHARED_FROM {
+            return 0.0;
+        }
+        let (mut holders, mut traffic) = (0_usize, 0.0);
+        self.mirror.for_each_deepest(found, |replica| {
+            holders += 1;
+            traffic += self.rates.traffic(replica);
+        });
+        let share = traffic / self.rates.all_traffic().max(f64::MIN_POSITIVE);
+        forgiven(share, holders as f64 / serving.max(1) as f64)
+    }
+}
+
+impl Query<'_> {
+    /// Blocks of the prompt that the replica knows.
+    pub(crate) fn depth(&self, replica: usize) -> u32 {
+        self.predictor.mirror.depth(&self.found, replica)
+    }
+
+    pub(crate) fn predict(&self, replica: usize) -> Prediction {
+        self.predict_below(replica, f64::INFINITY).unwrap_or_default()
+    }
+
+    /// `None` where the first byte alone costs more than `limit`.
+    pub(crate) fn predict_below(&self, replica: usize, limit: f64) -> Option<Prediction> {
+        let burden = self.predictor.burdens.get(replica)?;
+        let fit = &self.predictor.fit;
+        let wait = burden.wait(self.now, fit, self.usual);
+        if wait > limit {
+            return None;
+        }
+        let depth = self.depth(replica);
+        let (work, seconds) = if depth == 0 {
+            self.cold
+        } else {
+            let work = Work::of(self.tokens, depth.saturating_mul(self.block_tokens));
+            (work, fit.seconds(work))
+        };
+        let all = seconds * burden.slowness;
+        let forgiven = if self.forgiven > 0.0 {
+            let shared = (self.deepest - depth).saturating_mul(self.block_tokens);
+            all * self.forgiven * (f64::from(shared) / work.size as f64).min(1.0)
+        } else {
+            0.0
+        };
+        let prefill = all - forgiven;
+        if wait + prefill > limit {
+            return None;
+        }
+        let (decoders, context) = burden.decoding(self.usual);
+        let decoding = Decoding { decoders, context, output: self.output, per_token: fit.per_token() };
+        let delays = self.traffic.delays(wait, prefill);
+        let slowed = decoding.slowed(f64::from(self.tokens), prefill);
+        Some(Prediction { depth, forgiven, terms: Terms { wait, prefill, delays, slowed } })
+    }
+}
