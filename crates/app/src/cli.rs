@@ -1,5 +1,6 @@
 //! The command line: what there is, and which command does it.
 
+mod calibrate;
 mod check;
 mod end;
 mod ending;
@@ -9,6 +10,7 @@ mod key;
 mod load;
 mod logging;
 mod open_files;
+mod profile_file;
 mod replay;
 mod serve;
 mod signals;
@@ -68,6 +70,8 @@ enum Command {
     Sim(sim::SimArgs),
     /// Send measured load to a gateway or an engine
     Load(Box<load::LoadArgs>),
+    /// Fit the simulated engine to a real one
+    Calibrate(calibrate::CalibrateArgs),
     /// Run a gateway, four simulated replicas and traffic in one process, with a live table
     Demo(DemoArgs),
     /// Write the configuration's reference or schema
@@ -199,6 +203,7 @@ pub fn run() -> ExitCode {
         Command::Key(args) => key::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Load(args) => load::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::ConfigDocs(args) => print(&config_docs(match args.form {
             DocsForm::Markdown => DocsFormat::Markdown,

@@ -42,6 +42,7 @@ fn each_command_has_help() {
         ("explain", "--session"),
         ("sim", "--replicas"),
         ("load", "--goodput"),
+        ("calibrate", "--max-num-seqs"),
         ("demo", "--no-traffic"),
     ] {
         let output = sluicegate(&[command, "--help"]);
@@ -66,6 +67,7 @@ fn errors_of_the_command_line_end_with_2() {
         &["explain", "--file", "/no/such/body.json"],
         &["sim", "--replicas", "0"],
         &["sim", "--profile", "none"],
+        &["calibrate", "host:80"],
         &["load"],
         &["load", "https://127.0.0.1:1"],
         &["load", "http://127.0.0.1:1", "--key", "sk-123"],

@@ -7,6 +7,7 @@
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
 //! - [`load`]: measured load over HTTP, for `sluicegate load`; [`client`] and [`latency`] are what it and the demo's traffic ask
 //!   and count with.
+//! - [`calibrate`]: the model fitted to a real engine.
 //! - [`traffic`]: closed-loop chat traffic over HTTP, for the demo.
 //! - [`rng`]: the seeded random source of all.
 //!
@@ -25,6 +26,7 @@
 //! abort frees its blocks at once, its share of the step's duration stays. The fake tokenizer makes about one token of
 //! four bytes, without a vocabulary. Behind HTTP: `n` is 1, no tool calls, no log probabilities, no background responses.
 
+pub mod calibrate;
 pub mod client;
 pub mod engine;
 pub mod fleet;

@@ -19,7 +19,7 @@ mod talk;
 pub use arrivals::Arrivals;
 pub use goodput::Goodput;
 pub use lengths::{BadSpec, Lengths};
-pub use probe::{ProbeError, first_model, probe};
+pub use probe::{Model, ProbeError, first_model, probe};
 pub use report::{Progress, Report};
 
 use crate::client::{BadTarget, Endpoint};

@@ -1,6 +1,6 @@
 //! `sluicegate load`: measured load on a gateway or an engine.
 
-mod asked;
+pub(super) mod asked;
 mod show;
 mod times;
 
@@ -162,11 +162,12 @@ async fn send(args: &LoadArgs, mut config: LoadConfig) -> Result<(LoadConfig, Re
     let endpoint = Endpoint::new(&config.base_url, config.key.as_deref());
     let endpoint = endpoint.map_err(|error| Failure::Usage(error.into()))?;
     if args.model.is_none() {
-        let (model, count) = first_model(&endpoint).await.map_err(|error| unanswered(&config, error))?;
-        if count > 1 {
-            tell(format_args!("note: {count} models; asking for {model} (--model NAME takes another)\n"));
+        let model = first_model(&endpoint).await.map_err(|error| unanswered(&config, error))?;
+        let (name, of) = (model.name, model.of);
+        if of > 1 {
+            tell(format_args!("note: {of} models; asking for {name} (--model NAME takes another)\n"));
         }
-        config.model = model;
+        config.model = name;
     }
     config.tokens_per_word = probe(&endpoint, &config).await.map_err(|error| unanswered(&config, error))?;
     let mut signals = Signals::new().map_err(|error| Failure::running(error.into()))?;

@@ -1,6 +1,7 @@
 //! `sluicegate sim`: simulated replicas until a signal ends them.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -8,6 +9,7 @@ use clap::Args;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::sim::{FaultSpec, Sim, SimConfig};
 
+use super::profile_file::ProfileFile;
 use super::{Failure, Signals, tell};
 
 /// How long clients have to take the ends of their answers.
@@ -26,9 +28,9 @@ pub(super) struct SimArgs {
     /// Name of the served model
     #[arg(long, default_value = "sim")]
     model: String,
-    /// Speed of each replica: 8b (an 8B model on a 48 GB GPU), h100 (on an 80 GB one) or fast (no thinking
-    /// time)
-    #[arg(long, default_value = "8b", value_parser = Profile::NAMES)]
+    /// Speed of each replica: 8b (an 8B model on a 48 GB GPU), h100 (on an 80 GB one), fast (no thinking time), or a
+    /// file from `sluicegate calibrate`
+    #[arg(long, value_name = "NAME|FILE", default_value = "8b")]
     profile: String,
     /// Something that is wrong from the start, as REPLICA:KIND[:VALUE..]; may be repeated. See below
     #[arg(long = "fault", value_name = "FAULT", value_parser = StartFault::parse)]
@@ -102,15 +104,30 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
             return Err(Failure::Usage(error));
         }
     }
+    let (profile, max_model_len) = profile(&args.profile).map_err(Failure::Usage)?;
     let config = SimConfig {
         listen: args.listen,
         replicas,
         model: args.model.clone(),
-        profile: Profile::named(&args.profile).unwrap_or_default(),
+        profile,
+        max_model_len,
         seed: args.seed,
         ..SimConfig::default()
     };
     simulate(config, &args.faults).map_err(Failure::running)
+}
+
+/// The profile of that name or in that file, and the context it serves.
+fn profile(asked: &str) -> anyhow::Result<(Profile, u32)> {
+    let default = SimConfig::default().max_model_len;
+    if let Some(profile) = Profile::named(asked) {
+        return Ok((profile, default));
+    }
+    let file = ProfileFile::read(Path::new(asked))
+        .with_context(|| format!("--profile {asked}: expected {} or a file", Profile::NAMES.join(", ")))?;
+    let profile = file.profile();
+    let room = profile.kv_blocks.saturating_mul(profile.block_tokens);
+    Ok((profile, file.max_model_len.unwrap_or(default.min(room))))
 }
 
 fn simulate(config: SimConfig, faults: &[StartFault]) -> anyhow::Result<()> {

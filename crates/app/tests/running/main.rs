@@ -11,3 +11,4 @@ mod process;
 mod serve;
 mod sim;
 mod tenancy_views;
+mod virtual_time;

@@ -38,16 +38,29 @@ pub enum ProbeError {
     NoModel,
 }
 
-/// The first model that the server names, and how many there are.
+/// A served model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// Models that the server names.
+    pub of: usize,
+    /// Tokens of prompt and answer together, where the server says so.
+    pub max_model_len: Option<u32>,
+}
+
+/// The first model that the server names.
 ///
 /// # Errors
 /// See [`ProbeError`].
-pub async fn first_model(endpoint: &Endpoint) -> Result<(String, usize), ProbeError> {
+pub async fn first_model(endpoint: &Endpoint) -> Result<Model, ProbeError> {
     const PATH: &str = "/v1/models";
     let answer = good(PATH, endpoint.get(PATH).await)?;
     let models = answer.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
-    let first = models.first().and_then(|model| model.get("id")).and_then(Value::as_str);
-    first.map(|name| (name.to_owned(), models.len())).ok_or(ProbeError::NoModel)
+    let first = models.first().ok_or(ProbeError::NoModel)?;
+    let name = first.get("id").and_then(Value::as_str).ok_or(ProbeError::NoModel)?.to_owned();
+    let length = first.get("max_model_len").and_then(Value::as_u64);
+    Ok(Model { name, of: models.len(), max_model_len: length.and_then(|length| length.try_into().ok()) })
 }
 
 /// Tokens of one of our words, from the usage of two small requests; 1 where the server reports none.

@@ -145,7 +145,10 @@ async fn the_servers_model_and_the_length_of_words_are_asked_for() {
     let sim = sim(Profile::fast());
     let config = config(&sim);
     let endpoint = Endpoint::new(&config.base_url, None).unwrap();
-    assert_eq!(first_model(&endpoint).await, Ok(("sim".to_owned(), 1)));
+    assert_eq!(
+        first_model(&endpoint).await,
+        Ok(Model { name: "sim".to_owned(), of: 1, max_model_len: Some(32_768) })
+    );
     let per_word = probe(&endpoint, &config).await.unwrap();
     // Four bytes are a token; the words have 6.4 bytes on the mean, their spaces included.
     assert!((1.4..1.8).contains(&per_word), "{per_word}");

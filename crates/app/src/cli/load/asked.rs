@@ -67,7 +67,7 @@ fn pace_of(args: &LoadArgs) -> anyhow::Result<Pace> {
 }
 
 /// The name in `env:NAME`.
-pub(super) fn key_variable(text: &str) -> Result<String, &'static str> {
+pub(in super::super) fn key_variable(text: &str) -> Result<String, &'static str> {
     let name = text.strip_prefix("env:").filter(|name| !name.is_empty());
     name.map(str::to_owned).ok_or(
         "expected env:NAME, the environment variable that holds the key: a key on the command line stands in the \
@@ -75,7 +75,7 @@ pub(super) fn key_variable(text: &str) -> Result<String, &'static str> {
     )
 }
 
-fn key(variable: Option<&str>) -> anyhow::Result<Option<String>> {
+pub(in super::super) fn key(variable: Option<&str>) -> anyhow::Result<Option<String>> {
     let Some(name) = variable else { return Ok(None) };
     std::env::var(name).map(Some).with_context(|| format!("--key env:{name}"))
 }
