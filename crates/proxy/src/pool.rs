@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::{
-    Effect, ModelId, NoReplica, Origin, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId, ReplicaSpec,
-    Serves, Ticket, Time, Verdict,
+    Effect, Lease, ModelId, NoReplica, Origin, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId,
+    ReplicaSpec, Serves, Ticket, Time, Verdict,
 };
 use tokio::sync::Notify;
 
@@ -140,13 +140,18 @@ impl Pool {
         self.lock().only_replica(model)
     }
 
-    /// A choice that has been made. To be called under the core's lock: an abort that comes after the pick raises the
-    /// epoch after this read.
+    /// A choice that has been made. To be called under the core's lock, as [`Self::guard`].
     pub(crate) fn reserved(self: &Arc<Self>, picked: Picked, whose: Whose) -> Result<Reserved, NoReplica> {
-        let replica = self.replica(picked.replica).ok_or(NoReplica::NoneKnown)?.clone();
-        let epoch = replica.abort_epoch();
-        let lease = LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(picked.lease) };
+        let lease = self.guard(picked.replica, picked.lease)?;
         Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled, whose })
+    }
+
+    /// Gives the lease back on every path. To be called under the core's lock: an abort that comes after the pick raises
+    /// the epoch after this read.
+    pub(crate) fn guard(self: &Arc<Self>, replica: ReplicaId, lease: Lease) -> Result<LeaseGuard, NoReplica> {
+        let replica = self.replica(replica).ok_or(NoReplica::NoneKnown)?.clone();
+        let epoch = replica.abort_epoch();
+        Ok(LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(lease) })
     }
 
     /// The seat of a request that waits. To be called under the core's lock, before anything else can happen: a grant

@@ -39,7 +39,10 @@ async fn slow() -> Slow {
         core.tick(now);
         core.scraped(now, ReplicaId(0), Scrape::Healthy { load: None }, None);
     });
-    let lease = pool.pick(&PickRequest::default()).expect("it is LIVE").lease;
+    let lease = pool.with_core(Control::Always, |core, now| {
+        let picked = core.pick(now, &PickRequest::default()).expect("it is LIVE");
+        pool.guard(picked.replica, picked.lease).expect("it is known")
+    });
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let upstream = Upstream::connect(&lease.replica().url, address).await.expect("it listens");
