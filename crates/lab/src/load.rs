@@ -101,7 +101,7 @@ pub struct LoadConfig {
     pub trace: Vec<(u32, u32)>,
     /// Asks for answers of exactly their limit (vLLM and others know it).
     pub ignore_eos: bool,
-    /// Tokens of one of our words at that server; see [`probe`].
+    /// Tokens of one of our words at that server; see [`probe()`].
     pub tokens_per_word: f64,
     /// A request that takes longer is given up.
     pub timeout: Duration,
