@@ -51,6 +51,8 @@ pub struct Config {
     pools: Vec<(String, Vec<String>)>,
     /// Model, pool name and upstream model.
     routes: Vec<(String, String, Option<String>)>,
+    /// Model, and everything below it as it stands in the file.
+    whole_routes: Vec<(String, String)>,
     /// Name and settings.
     keys: Vec<(String, Section)>,
     /// Path prefix of every replica.
@@ -70,6 +72,7 @@ impl Config {
             sections: BTreeMap::new(),
             pools: Vec::new(),
             routes: Vec::new(),
+            whole_routes: Vec::new(),
             keys: Vec::new(),
             prefix: String::new(),
         };
@@ -111,6 +114,13 @@ impl Config {
     #[must_use]
     pub fn route_to(mut self, model: &str, pool: &str, upstream_model: &str) -> Self {
         self.routes.push((model.to_owned(), pool.to_owned(), Some(upstream_model.to_owned())));
+        self
+    }
+
+    /// One more route: everything below its model as it stands in the file, its targets included.
+    #[must_use]
+    pub fn whole_route(mut self, model: &str, text: &str) -> Self {
+        self.whole_routes.push((model.to_owned(), text.to_owned()));
         self
     }
 
@@ -172,6 +182,9 @@ impl Config {
             for part in ["routes.timeouts", "routes.retry", "routes.queue", "routes.price"] {
                 self.section(&mut out, part, &format!("[{part}]"));
             }
+        }
+        for (model, text) in &self.whole_routes {
+            let _ = writeln!(out, "[[routes]]\nmodel = {model:?}\n{text}");
         }
         for (name, settings) in &self.keys {
             let _ = writeln!(out, "[[keys]]\nname = {name:?}");
