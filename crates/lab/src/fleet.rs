@@ -43,7 +43,7 @@ mod settings;
 
 pub use condition::{Condition, flapping};
 pub use decider::{Ask, AttemptEnd, Chosen, Decider, Order, Report};
-pub use gateway::Gateway;
+pub use gateway::{Choosing, Gateway};
 pub use host::Host;
 pub use job::{Job, JobId, Poison};
 pub use record::{Happening, Outcome, Record};

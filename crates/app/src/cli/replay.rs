@@ -1,15 +1,18 @@
 //! `sluicegate replay`: recorded traffic through simulated replicas, under one policy after the other.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::fleet::Job;
+use sluicegate_lab::fleet::{Job, Settings};
 use sluicegate_lab::replay::{Policy, at_speed, capacity, settings};
+use sluicegate_proxy::plan::Plan;
 
 use super::{Failure, print, tell};
-use crate::replay::{self, Facts, Plan};
+use crate::config::{Config, Overrides};
+use crate::replay::{self, Contestant, Facts, PolicyRun, Recorded};
 use crate::usage_sums::plain;
 
 /// Options of `replay`.
@@ -43,6 +46,9 @@ pub(super) struct ReplayArgs {
     /// Decides what is left to chance
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Let this configuration decide, with its pools, replicas, slots and settings, in the place of policies
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "replicas", "slots", "load"])]
+    config: Option<PathBuf>,
     /// Write one JSON object in the place of the table
     #[arg(long)]
     json: bool,
@@ -59,7 +65,7 @@ The same requests go through the same simulated fleet under each policy, in virt
 takes seconds. Nothing is sent anywhere, and the same command prints the same numbers.
 
 Policies, ours:    adaptive, adaptive-weight, adaptive-slots, adaptive-weight-slots,
-                   adaptive-no-pins, consistent
+                   adaptive-no-pins, consistent, predictive, predictive-slots
          others:   round-robin, random, least-connections, power-of-two, session-hash,
                    bounded-hash, cache-aware, scorers, scorers-fresh, overlap, product,
                    least-prefill
@@ -73,10 +79,20 @@ answer.
 Examples:
   sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
   sluicegate replay usage.jsonl --replicas 6 --policy all --html replay.html
-  sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7 --json";
+  sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7 --json
+  sluicegate replay usage.jsonl --config changed.toml
+
+With --config each pool of the file is a row: the requests whose routes lead there, its replicas
+simulated, with the file's mode, slots, queue, retries, limits and settings.";
 
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let policies = policies(&args.policies)?;
+    let plan = match &args.config {
+        Some(path) => {
+            Some(Config::load(Some(path), &Overrides::default()).map_err(Failure::Configuration)?.plan)
+        }
+        None => None,
+    };
     let profile = Profile::named(&args.profile).unwrap_or_default();
     let limit = args.limit.unwrap_or(usize::MAX);
     let trace = replay::read(&args.trace, limit, profile.block_tokens).map_err(Failure::running)?;
@@ -86,35 +102,72 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         tell(format_args!("note: {} lines are no requests; the first: {first}\n", trace.bad.len()));
     }
     let settings = settings(usize::from(args.replicas), profile);
+    let jobs = trace.jobs();
     let speed = match args.load {
         None => args.speed,
-        Some(load) => load * capacity(&settings, &trace.jobs).speed,
+        Some(load) => load * capacity(&settings, &jobs).speed,
     };
-    let jobs: Vec<Job> = at_speed(&trace.jobs, speed);
-    let slots = args.slots.unwrap_or(settings.profile.max_num_seqs);
-    let facts = facts(args, trace.form, speed, &jobs);
-    let plan =
-        Plan { settings, policies: &policies, jobs: &jobs, slots, seed: args.seed, threads: args.threads };
-    let runs = replay::run_all(&plan);
+    let jobs = at_speed(&jobs, speed);
+    let contestants = match &plan {
+        Some(plan) => configured(args, plan, &settings.profile, &trace.requests)?,
+        None => policies.into_iter().map(|policy| contestant(args, policy, &settings, &jobs)).collect(),
+    };
+    let facts = facts(args, trace.form, speed, &jobs, &contestants);
+    let runs = replay::run_all(contestants, args.threads);
+    show(args, &facts, &runs)
+}
+
+fn show(args: &ReplayArgs, facts: &Facts, runs: &[PolicyRun]) -> Result<(), Failure> {
     if let Some(path) = &args.html {
-        let page = replay::html(&facts, &runs).map_err(Failure::running)?;
+        let page = replay::html(facts, runs).map_err(Failure::running)?;
         let written = std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()));
         written.map_err(Failure::running)?;
     }
     if args.json {
-        return print(&replay::json(&facts, &runs).map_err(Failure::running)?);
+        return print(&replay::json(facts, runs).map_err(Failure::running)?);
     }
-    print(&format!("{}\n\n{}", plain(&facts.line()), replay::table(&runs)))
+    print(&format!("{}\n\n{}", plain(&facts.line()), replay::table(runs)))
 }
 
-fn facts(args: &ReplayArgs, form: &'static str, speed: f64, jobs: &[Job]) -> Facts {
+fn contestant<'a>(args: &ReplayArgs, policy: Policy, settings: &Settings, jobs: &'a [Job]) -> Contestant<'a> {
+    let slots = args.slots.unwrap_or(settings.profile.max_num_seqs);
+    Contestant {
+        name: policy.name().into(),
+        settings: settings.clone(),
+        decider: policy.decider(settings, slots, args.seed),
+        jobs: Cow::Borrowed(jobs),
+    }
+}
+
+fn configured(
+    args: &ReplayArgs,
+    plan: &Plan,
+    profile: &Profile,
+    requests: &[Recorded],
+) -> Result<Vec<Contestant<'static>>, Failure> {
+    let (contestants, lost) =
+        replay::configured(plan, profile, requests, args.speed, args.seed).map_err(Failure::running)?;
+    if lost > 0 {
+        tell(format_args!(
+            "note: {lost} of {} requests are left out: their route is not in the configuration, or its targets are in \
+             several pools or hosted\n",
+            requests.len()
+        ));
+    }
+    Ok(contestants)
+}
+
+fn facts(args: &ReplayArgs, form: &'static str, speed: f64, jobs: &[Job], all: &[Contestant<'_>]) -> Facts {
     let times = || jobs.iter().map(|job| job.arrives);
     let span = times().max().unwrap_or_default().since(times().min().unwrap_or_default());
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let replicas = || all.iter().map(|one| one.settings.replicas);
     Facts {
-        trace: args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        trace: name(&args.trace),
         form,
         requests: jobs.len(),
-        replicas: usize::from(args.replicas),
+        config: args.config.as_ref().map(name),
+        replicas: if args.config.is_some() { replicas().sum() } else { args.replicas.into() },
         profile: args.profile.clone(),
         speed,
         requests_per_second: jobs.len() as f64 / span.as_secs_f64().max(1.0),

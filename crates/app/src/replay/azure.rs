@@ -6,7 +6,7 @@ use std::time::Duration;
 use sluicegate_core::Time;
 use sluicegate_lab::fleet::Job;
 
-use super::trace::Reader;
+use super::trace::{Reader, Recorded};
 
 /// Whether this is such a trace's first line.
 pub(super) fn is_heading(line: &[u8]) -> bool {
@@ -37,8 +37,8 @@ impl Reader for Azure {
         Ok(())
     }
 
-    fn jobs(self: Box<Self>) -> Vec<Job> {
-        self.jobs
+    fn requests(self: Box<Self>) -> Vec<Recorded> {
+        self.jobs.into_iter().map(|job| Recorded { job, route: None }).collect()
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         reader.line(b"2024-01-01 00:00:01.2500000,9,1").unwrap();
         assert!(reader.line(b"2024-01-01 00:00:01,x,1").is_err());
         assert!(reader.line(b"today,9,1").is_err());
-        let jobs = reader.jobs();
+        let jobs: Vec<Job> = reader.requests().into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs[0].arrives, jobs[0].prompt_tokens, jobs[0].output_tokens), (Time::ZERO, 374, 44));
         assert!((jobs[1].arrives.as_nanos() as f64 - 1.75e9).abs() < 1e4);
     }

@@ -11,7 +11,10 @@ pub(crate) struct Facts {
     pub(crate) form: &'static str,
     /// Requests played.
     pub(crate) requests: usize,
-    /// Simulated replicas.
+    /// The configuration's file, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<String>,
+    /// Simulated replicas, of all pools together.
     pub(crate) replicas: usize,
     /// What each can do, by name.
     pub(crate) profile: String,
@@ -28,12 +31,14 @@ pub(crate) struct Facts {
 impl Facts {
     /// One line for people.
     pub(crate) fn line(&self) -> String {
-        let Self { trace, form, requests, replicas, profile, speed, requests_per_second, load, seed } = self;
+        let Self { trace, form, requests, config, replicas, profile, speed, requests_per_second, load, seed } =
+            self;
         let load =
             load.map_or(String::new(), |load| format!(", {:.0} % of round robin's capacity", load * 100.0));
+        let config = config.as_ref().map_or(String::new(), |config| format!(", as {config} says"));
         format!(
             "{trace} ({form}): {requests} requests at {requests_per_second:.2}/s ({speed:.2} times as recorded{load}), \
-             {replicas} replicas of profile {profile}, seed {seed}"
+             {replicas} replicas of profile {profile}{config}, seed {seed}"
         )
     }
 }

@@ -7,7 +7,7 @@ use sluicegate_lab::fleet::Job;
 use sluicegate_lab::replay::{Sessions, chained};
 use std::time::Duration;
 
-use super::trace::Reader;
+use super::trace::{Reader, Recorded};
 
 /// Tokens that one id stands for.
 const ID_TOKENS: u32 = 512;
@@ -58,11 +58,11 @@ impl Reader for Mooncake {
         Ok(())
     }
 
-    fn jobs(mut self: Box<Self>) -> Vec<Job> {
+    fn requests(mut self: Box<Self>) -> Vec<Recorded> {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
         let mut sessions = Sessions::default();
-        let job = |line: Line| {
+        let mut job = |line: Line| {
             let arrives = Time::ZERO + Duration::try_from_secs_f64(line.timestamp / 1e3).unwrap_or_default();
             let whole = (line.input_length / ID_TOKENS) as usize;
             let ids = chained(line.hash_ids.get(..whole).unwrap_or(&line.hash_ids));
@@ -74,7 +74,7 @@ impl Reader for Mooncake {
                 ..Job::unique(arrives, line.input_length, line.output_length)
             }
         };
-        lines.into_iter().map(job).collect()
+        lines.into_iter().map(|line| Recorded { job: job(line), route: None }).collect()
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
             reader.line(br#"{"timestamp":-1,"input_length":1,"output_length":9,"hash_ids":[]}"#).is_err()
         );
         assert!(reader.line(br#"{"timestamp":1}"#).is_err());
-        let jobs = reader.jobs();
+        let jobs: Vec<Job> = reader.requests().into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs.len(), jobs[0].prompt_tokens, jobs[0].output_tokens), (1, 1_200, 9));
         assert_eq!(jobs[0].arrives, Time::from_nanos(1_500_000_000));
     }

@@ -1,63 +1,62 @@
-//! One run for each policy, two at a time.
+//! Runs side by side, a few at a time.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sluicegate_lab::fleet::{Job, Settings};
-use sluicegate_lab::replay::{Policy, Run, Summary, run};
+use sluicegate_lab::fleet::{Decider, Job, Settings};
+use sluicegate_lab::replay::{Run, Summary, run};
 
 /// What is to be run.
-pub(crate) struct Plan<'a> {
+pub(crate) struct Contestant<'a> {
+    /// As in tables.
+    pub(crate) name: String,
     pub(crate) settings: Settings,
-    pub(crate) policies: &'a [Policy],
-    pub(crate) jobs: &'a [Job],
-    /// What the policies with slots take for known.
-    pub(crate) slots: u32,
-    pub(crate) seed: u64,
-    pub(crate) threads: usize,
+    pub(crate) decider: Box<dyn Decider + Send>,
+    pub(crate) jobs: Cow<'a, [Job]>,
 }
 
-/// One policy's run.
+/// What it came to.
 pub(crate) struct PolicyRun {
     pub(crate) name: String,
     pub(crate) summary: Summary,
     pub(crate) run: Run,
 }
 
-/// Runs all policies, in threads of their own; the results are in the policies' order and do not depend on the threads.
-pub(crate) fn run_all(plan: &Plan<'_>) -> Vec<PolicyRun> {
-    let bar = bar(plan.policies.len() * plan.jobs.len());
-    let next = AtomicUsize::new(0);
-    let done: Vec<Mutex<Option<PolicyRun>>> = plan.policies.iter().map(|_| Mutex::new(None)).collect();
+/// Runs all of them, in so many threads; the results are in the order given and do not depend on the threads.
+pub(crate) fn run_all(contestants: Vec<Contestant<'_>>, threads: usize) -> Vec<PolicyRun> {
+    let bar = bar(contestants.iter().map(|one| one.jobs.len()).sum());
+    let threads = threads.clamp(1, contestants.len().max(1));
+    let waiting = Mutex::new(contestants.into_iter().enumerate());
+    let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some((index, policy)) = take(&next, plan.policies) {
-            let decider = policy.decider(&plan.settings, plan.slots, plan.seed);
-            let mut told = 0;
-            let run = run(&plan.settings, decider, plan.jobs, |ended| {
-                bar.inc((ended - told) as u64);
-                told = ended;
-            });
-            let summary = Summary::of(&run);
-            let result = PolicyRun { name: policy.name().into(), summary, run };
-            if let Some(Ok(mut place)) = done.get(index).map(Mutex::lock) {
-                *place = Some(result);
-            }
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((place, contestant)) = next else { break };
+            let result = run_one(contestant, &bar);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..plan.threads.clamp(1, plan.policies.len().max(1)) {
+        for _ in 1..threads {
             scope.spawn(work);
         }
         work();
     });
     bar.finish_and_clear();
-    done.into_iter().filter_map(|place| place.into_inner().ok().flatten()).collect()
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn take(next: &AtomicUsize, policies: &[Policy]) -> Option<(usize, Policy)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    policies.get(index).map(|policy| (index, *policy))
+fn run_one(contestant: Contestant<'_>, bar: &ProgressBar) -> PolicyRun {
+    let Contestant { name, settings, decider, jobs } = contestant;
+    let mut told = 0;
+    let run = run(&settings, decider, &jobs, |ended| {
+        bar.inc((ended - told) as u64);
+        told = ended;
+    });
+    PolicyRun { name, summary: Summary::of(&run), run }
 }
 
 /// Counts requests that have ended, on standard error if that is a terminal.

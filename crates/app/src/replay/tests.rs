@@ -26,16 +26,19 @@ fn a_trace_is_read_in_order_of_arrival_and_bad_lines_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let trace = read(&file(&folder, "a.jsonl", MOONCAKE), usize::MAX, 512).unwrap();
     assert_eq!(trace.form, "Mooncake trace");
-    let prompts: Vec<u32> = trace.jobs.iter().map(|job| job.prompt_tokens).collect();
+    let jobs = trace.jobs();
+    let first = &jobs[0];
+    let prompts: Vec<u32> = jobs.iter().map(|job| job.prompt_tokens).collect();
     assert_eq!(prompts, [600, 1_100, 2_100]);
-    assert!(trace.jobs.iter().all(|job| job.prefix == trace.jobs[0].prefix && job.prefix.is_some()));
-    let continues =
-        |job: usize| matches!(trace.jobs[job].session, Some(Session::Conversation { continued: true, .. }));
+    assert!(jobs.iter().all(|job| job.prefix == first.prefix && job.prefix.is_some()));
+    let continues = |job: usize| {
+        matches!(trace.requests[job].job.session, Some(Session::Conversation { continued: true, .. }))
+    };
     assert!(!continues(1) && continues(2), "the third begins with the two whole blocks of the second");
     assert_eq!(trace.bad.len(), 1);
     assert!(trace.bad[0].contains("a.jsonl:5"), "{}", trace.bad[0]);
     let short = read(&file(&folder, "a.jsonl", MOONCAKE), 1, 512).unwrap();
-    assert_eq!(short.jobs.len(), 1);
+    assert_eq!(short.requests.len(), 1);
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn a_name_that_ends_in_gz_is_gzip() {
         flate2::write::GzEncoder::new(std::fs::File::create(&path).unwrap(), flate2::Compression::fast());
     packed.write_all(MOONCAKE.as_bytes()).unwrap();
     packed.finish().unwrap();
-    assert_eq!(read(&path, usize::MAX, 512).unwrap().jobs.len(), 3);
+    assert_eq!(read(&path, usize::MAX, 512).unwrap().requests.len(), 3);
 }
 
 #[test]
@@ -54,8 +57,8 @@ fn an_azure_trace_shares_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let text = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50,9,1\n";
     let trace = read(&file(&folder, "a.csv", text), usize::MAX, 512).unwrap();
-    assert_eq!((trace.form, trace.jobs.len(), trace.bad.len()), ("Azure LLM inference trace", 2, 0));
-    assert!(trace.jobs.iter().all(|job| job.session.is_none() && job.blocks.is_empty()));
+    assert_eq!((trace.form, trace.requests.len(), trace.bad.len()), ("Azure LLM inference trace", 2, 0));
+    assert!(trace.jobs().iter().all(|job| job.session.is_none() && job.blocks.is_empty()));
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn a_usage_log_is_a_trace_whose_cached_tokens_tell_who_continues_whom() {
     ]
     .concat();
     let trace = read(&file(&folder, "usage.jsonl", &text), usize::MAX, 512).unwrap();
-    let jobs = &trace.jobs;
+    let jobs = trace.jobs();
     assert_eq!((trace.form, jobs.len()), ("usage log", 3), "a refused request is none for an engine");
     assert_eq!(jobs[2].arrives.since(jobs[0].arrives).as_millis(), 3_500);
     assert_eq!(jobs[0].blocks[..4], jobs[2].blocks[..4], "the answer of 100 tokens fills the fourth block");

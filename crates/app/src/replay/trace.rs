@@ -1,6 +1,7 @@
 //! A trace: requests in order of arrival, from any of the forms that are known.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use sluicegate_lab::fleet::Job;
@@ -14,11 +15,25 @@ const MOST_BAD: usize = 100;
 /// Recorded requests.
 pub(crate) struct Trace {
     /// In order of arrival, the first at or after the origin.
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) requests: Vec<Recorded>,
     /// What kind of trace it is, for people.
     pub(crate) form: &'static str,
     /// Lines that are none of it, and the first of them.
     pub(crate) bad: Vec<String>,
+}
+
+/// One recorded request.
+pub(crate) struct Recorded {
+    pub(crate) job: Job,
+    /// The route that it was for, where that was recorded.
+    pub(crate) route: Option<Arc<str>>,
+}
+
+impl Trace {
+    /// The requests alone.
+    pub(crate) fn jobs(&self) -> Vec<Job> {
+        self.requests.iter().map(|recorded| recorded.job.clone()).collect()
+    }
 }
 
 /// What reads one form, line by line.
@@ -30,7 +45,7 @@ pub(super) trait Reader {
     fn line(&mut self, line: &[u8]) -> Result<(), String>;
 
     /// Everything read, in any order.
-    fn jobs(self: Box<Self>) -> Vec<Job>;
+    fn requests(self: Box<Self>) -> Vec<Recorded>;
 }
 
 /// Reads a file, gzip where its name ends in `.gz`, at most `limit` requests, prompts cut into blocks of
@@ -74,12 +89,12 @@ pub(crate) fn read(path: &Path, limit: usize, block_tokens: u32) -> anyhow::Resu
     }
     bar.finish_and_clear();
     let (name, reader) = form.with_context(|| format!("{} is empty", path.display()))?;
-    let mut jobs = reader.jobs();
-    jobs.sort_by_key(|job| job.arrives);
-    if jobs.is_empty() {
+    let mut requests = reader.requests();
+    requests.sort_by_key(|recorded| recorded.job.arrives);
+    if requests.is_empty() {
         bail!("{} holds no request", path.display());
     }
-    Ok(Trace { jobs, form: name, bad })
+    Ok(Trace { requests, form: name, bad })
 }
 
 struct Begun {

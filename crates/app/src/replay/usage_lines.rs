@@ -14,7 +14,7 @@ use sluicegate_lab::fleet::Job;
 use sluicegate_lab::rng::mix;
 
 use super::azure::days;
-use super::trace::Reader;
+use super::trace::{Reader, Recorded};
 
 /// Earlier requests of a key and route that are looked at.
 const REMEMBERED: usize = 1000;
@@ -26,7 +26,7 @@ pub(super) struct UsageLines {
 
 /// What of a usage line matters here.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct UsageLine {
+struct UsageLine {
     time: String,
     /// With `time` it is what makes an object a usage line.
     #[serde(rename = "outcome")]
@@ -34,7 +34,7 @@ pub(crate) struct UsageLine {
     #[serde(default)]
     key: Option<String>,
     #[serde(default)]
-    pub(crate) route: Option<String>,
+    route: Option<String>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
@@ -61,18 +61,19 @@ impl Reader for UsageLines {
         Ok(())
     }
 
-    fn jobs(self: Box<Self>) -> Vec<Job> {
-        jobs(self.lines, self.block_tokens)
+    /// Requests that no engine worked on have no tokens, and are left out.
+    fn requests(self: Box<Self>) -> Vec<Recorded> {
+        let mut lines = self.lines;
+        lines.retain(|line| line.prompt_tokens.is_some_and(|tokens| tokens > 0));
+        lines.sort_by(|one, other| one.time.cmp(&other.time));
+        let first = lines.first().and_then(|line| moment(&line.time)).unwrap_or_default();
+        let mut talks = Talks::default();
+        let request = |line: UsageLine| Recorded {
+            job: talks.job(&line, first, self.block_tokens),
+            route: line.route.map(Into::into),
+        };
+        lines.into_iter().map(request).collect()
     }
-}
-
-/// Requests of lines in any order. Those that no engine worked on have no tokens, and are left out.
-pub(crate) fn jobs(mut lines: Vec<UsageLine>, block_tokens: u32) -> Vec<Job> {
-    lines.retain(|line| line.prompt_tokens.is_some_and(|tokens| tokens > 0));
-    lines.sort_by(|one, other| one.time.cmp(&other.time));
-    let first = lines.first().and_then(|line| moment(&line.time)).unwrap_or_default();
-    let mut talks = Talks::default();
-    lines.iter().map(|line| talks.job(line, first, block_tokens)).collect()
 }
 
 /// Who may have said what before.

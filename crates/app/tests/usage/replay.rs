@@ -85,6 +85,59 @@ fn a_page_needs_nothing_but_itself() {
     assert!(!links.contains("http") && !page.contains("<script"));
 }
 
+const CONFIG: &str = r#"
+[[pools]]
+name = "large"
+replicas = ["http://10.0.0.11:8000", "http://10.0.0.12:8000"]
+slots = 1
+
+[[pools]]
+name = "small"
+replicas = ["http://10.0.0.13:8000"]
+
+[[routes]]
+model = "qwen3-32b"
+aliases = ["best"]
+mode = "round_robin"
+[[routes.targets]]
+pool = "large"
+
+[[routes]]
+model = "qwen3-8b"
+[[routes.targets]]
+pool = "small"
+"#;
+
+#[test]
+fn a_configuration_takes_the_place_of_policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("changed.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let log = folder.path().join("usage.jsonl");
+    let line = |at: u32| {
+        let route = ["qwen3-32b", "qwen3-8b", "best", "qwen3-32b", "gone"][at as usize % 5];
+        format!(
+            r#"{{"time":"2026-02-03T04:05:00.{at:03}Z","outcome":"ok","key":"k","route":"{route}","stream":true,"prompt_tokens":4000,"cached_tokens":0,"completion_tokens":50}}"#
+        ) + "\n"
+    };
+    std::fs::write(&log, (0..50).map(line).collect::<String>()).unwrap();
+    let words = ["replay", log.to_str().unwrap(), "--config", config.to_str().unwrap(), "--json"];
+    let ended = run(&words);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("10 of 50 requests are left out"), "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&report["config"], &report["replicas"]), (&"changed.toml".into(), &3.into()));
+    let rows: Vec<_> = report["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["policy"].as_str().unwrap(), row["requests"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(rows, [("pool large", 30), ("pool small", 10)]);
+    let queued = |row: usize| report["policies"][row]["queued_seconds_mean"].as_f64().unwrap();
+    assert!(queued(0) > 1.0 && queued(1) == 0.0, "one slot each, and the queue is the gateway's");
+}
+
 #[test]
 fn what_is_wrong_is_said_and_how_to_mend_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +145,11 @@ fn what_is_wrong_is_said_and_how_to_mend_it() {
     let trace = trace.to_str().unwrap();
     let other = folder.path().join("other.txt");
     std::fs::write(&other, "hello\n").unwrap();
-    let rows: [(&[&str], i32, &str); 4] = [
+    let config = folder.path().join("bad.toml");
+    std::fs::write(&config, "[[pools]]\nname = 7\n").unwrap();
+    let rows: [(&[&str], i32, &str); 6] = [
+        (&["replay", trace, "--config", config.to_str().unwrap()], 2, "bad.toml:2"),
+        (&["replay", trace, "--config", "x.toml", "--policy", "all"], 2, "cannot be used with"),
         (&["replay", trace, "--policy", "adaptive-wait"], 2, "there are: all, round-robin"),
         (&["replay", trace, "--load", "0"], 2, "a number above 0"),
         (&["replay", other.to_str().unwrap()], 1, "neither of Mooncake nor of Azure nor a usage line"),

@@ -46,6 +46,17 @@ pub struct Ask<'a> {
     pub hosts: &'a [Host],
 }
 
+impl Ask<'_> {
+    /// The whole blocks of the prompt, in the engines' block size. [`Job::blocks`] goes on into the answer, which nobody
+    /// knows yet.
+    #[must_use]
+    pub fn prompt_blocks(&self) -> &[u64] {
+        let block_tokens = self.hosts.first().map_or(1, |host| host.profile().block_tokens.max(1));
+        let whole = (self.job.prompt_tokens / block_tokens) as usize;
+        self.job.blocks.get(..whole).unwrap_or(&self.job.blocks)
+    }
+}
+
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chosen {

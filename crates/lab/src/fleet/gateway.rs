@@ -2,10 +2,34 @@
 
 use super::{Ask, AttemptEnd, Chosen, Decider, JobId, Order, Outcome, Report, Settings};
 use sluicegate_core::{
-    Admission, Effect, Lease, Mode, Origin, PickRequest, Picked, Pool, PoolSettings, Prompt, QueueLimits,
-    ReplicaSpec, RouteIndex, Serves, Ticket, Time, Waiting, Weight,
+    Admission, Effect, Lease, Mode, Origin, PickRequest, Picked, Policies, Pool, PoolSettings, Prompt,
+    QueueLimits, ReplicaSpec, RouteIndex, Scoring, Serves, Ticket, Time, Waiting, Weight,
 };
 use std::collections::HashMap;
+
+/// A mode of the core with what it goes by. `weighted` is missing: it chooses among pools.
+#[derive(Clone, Debug)]
+pub enum Choosing {
+    /// The five steps.
+    Adaptive,
+    /// The lowest predicted cost.
+    Predictive,
+    /// One LIVE replica after the other.
+    RoundRobin,
+    /// The largest total of weighted scores; a decision service is not asked.
+    Policy(Policies),
+}
+
+impl Choosing {
+    fn mode(&self) -> Mode<'_> {
+        match self {
+            Self::Adaptive => Mode::Adaptive,
+            Self::Predictive => Mode::Predictive,
+            Self::RoundRobin => Mode::RoundRobin,
+            Self::Policy(policies) => Mode::Policy(Scoring { policies, decision: None }),
+        }
+    }
+}
 
 /// Our own modes.
 #[derive(Debug)]
@@ -17,7 +41,7 @@ pub struct Gateway {
     tickets: HashMap<JobId, Ticket>,
     limits: QueueLimits,
     names: usize,
-    mode: Mode<'static>,
+    choosing: Choosing,
     /// Engine blocks in one block of prompt text, and tokens in one of these.
     blocks: (usize, u32),
     prompt_blocks: Vec<u64>,
@@ -33,7 +57,7 @@ impl Gateway {
             tickets: HashMap::new(),
             limits: QueueLimits::default(),
             names: 0,
-            mode: if pool.predict { Mode::Predictive } else { Mode::Adaptive },
+            choosing: if pool.predict { Choosing::Predictive } else { Choosing::Adaptive },
             blocks: text_blocks(settings.profile.block_tokens),
             prompt_blocks: Vec::new(),
             pool: Pool::new(pool, seed),
@@ -55,6 +79,12 @@ impl Gateway {
     #[must_use]
     pub fn with_queue(self, limits: QueueLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Sets the mode. Without it, it is `predictive` or `adaptive` as the pool's settings say.
+    #[must_use]
+    pub fn with_mode(self, choosing: Choosing) -> Self {
+        Self { choosing, ..self }
     }
 
     /// The core.
@@ -102,7 +132,7 @@ impl Decider for Gateway {
         };
         let request = PickRequest {
             prompt,
-            mode: self.mode,
+            mode: self.choosing.mode(),
             weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
             session: job.session,
             prefix: job.prefix,

@@ -47,6 +47,10 @@ pub enum Policy {
     Consistent,
     /// `adaptive` with neither.
     AdaptiveNoPins,
+    /// Our mode `predictive`.
+    Predictive,
+    /// `predictive` with known slots and our queue.
+    PredictiveSlots,
     /// The bar: predicted cost with exact knowledge.
     Oracle,
 }
@@ -58,7 +62,7 @@ pub struct UnknownPolicy(String);
 
 impl Policy {
     /// All of them, rivals first, the bar last.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastConnections,
@@ -77,6 +81,8 @@ impl Policy {
         Self::AdaptiveWeightSlots,
         Self::AdaptiveNoPins,
         Self::Consistent,
+        Self::Predictive,
+        Self::PredictiveSlots,
         Self::Oracle,
     ];
 
@@ -102,6 +108,8 @@ impl Policy {
             Self::AdaptiveWeightSlots => "adaptive-weight-slots",
             Self::AdaptiveNoPins => "adaptive-no-pins",
             Self::Consistent => "consistent",
+            Self::Predictive => "predictive",
+            Self::PredictiveSlots => "predictive-slots",
             Self::Oracle => "oracle",
         }
     }
@@ -115,6 +123,7 @@ impl Policy {
             Box::new(Gateway::new(pool, settings, slots, seed))
         };
         let weight = || PoolSettings { waiting_counts: WaitingCounts::Weight, ..PoolSettings::default() };
+        let predict = || PoolSettings { predict: true, ..PoolSettings::default() };
         let affinity = |mode| PoolSettings {
             affinity: AffinitySettings { mode, ..AffinitySettings::default() },
             ..PoolSettings::default()
@@ -138,6 +147,8 @@ impl Policy {
             Self::AdaptiveWeightSlots => ours(weight(), Some(slots)),
             Self::AdaptiveNoPins => ours(affinity(AffinityMode::Off), None),
             Self::Consistent => ours(affinity(AffinityMode::Consistent), None),
+            Self::Predictive => ours(predict(), None),
+            Self::PredictiveSlots => ours(predict(), Some(slots)),
             Self::Oracle => bench(Oracle::default(), n),
         }
     }

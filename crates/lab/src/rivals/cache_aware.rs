@@ -37,7 +37,7 @@ impl CacheAware {
         let open = || {
             books.open_to(ask).filter_map(|(index, account)| Some((index, account, self.trees.get(index)?)))
         };
-        let matched = |tree: &Mirror| tree.matched(&ask.job.blocks);
+        let matched = |tree: &Mirror| tree.matched(ask.prompt_blocks());
         let best = open()
             .map(|(index, _, tree)| (matched(tree), index))
             .max_by_key(|(blocks, index)| (*blocks, std::cmp::Reverse(*index)))?;
@@ -66,7 +66,7 @@ impl Rival for CacheAware {
             self.by_prefix(ask, books)
         }?;
         if let Some(tree) = self.trees.get_mut(pick.replica) {
-            tree.note(&ask.job.blocks);
+            tree.note(ask.prompt_blocks());
         }
         Some(pick)
     }

@@ -48,7 +48,7 @@ impl Oracle {
 
     fn prospect(&self, now: Time, ask: &Ask<'_>, index: usize, host: &Host, replicas: f64) -> Prospect {
         let (profile, engine, job) = (host.profile(), host.engine(), ask.job);
-        let cached = (engine.cached_blocks(&job.blocks) as u32 * profile.block_tokens)
+        let cached = (engine.cached_blocks(ask.prompt_blocks()) as u32 * profile.block_tokens)
             .min(job.prompt_tokens.saturating_sub(1));
         let prefill = seconds(profile, job.prompt_tokens - cached, cached);
         let (queued, decoders, decode) = burden(now, profile, engine);

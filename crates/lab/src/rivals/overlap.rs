@@ -32,7 +32,7 @@ impl Rival for Overlap {
         let prompt = ask.job.prompt_tokens;
         let block = f64::from(self.block_tokens);
         let costs = books.open_to(ask).filter_map(|(index, account)| {
-            let known = ask.hosts.get(index)?.engine().cached_blocks(&ask.job.blocks) as u32;
+            let known = ask.hosts.get(index)?.engine().cached_blocks(ask.prompt_blocks()) as u32;
             let cached = known.saturating_mul(self.block_tokens).min(prompt);
             let prefill = (account.prefill_tokens + u64::from(prompt - cached)) as f64 / block;
             let decode = (account.prompt_tokens + u64::from(prompt)) as f64 / block;

@@ -29,7 +29,7 @@ impl Rival for Product {
     }
 
     fn choose(&mut self, _: Time, ask: &Ask<'_>, books: &Books) -> Option<Pick> {
-        let (prompt, blocks) = (ask.job.prompt_tokens, &ask.job.blocks);
+        let (prompt, blocks) = (ask.job.prompt_tokens, ask.prompt_blocks());
         let (n, from) = (books.replicas().max(1), self.turn);
         let products = books.open_to(ask).filter_map(|(index, account)| {
             let known = self.caches.get(index)?.matched(blocks) as u32;

@@ -53,7 +53,7 @@ impl Rival for Scorers {
     }
 
     fn choose(&mut self, _: Time, ask: &Ask<'_>, books: &Books) -> Option<Pick> {
-        let blocks = &ask.job.blocks;
+        let blocks = ask.prompt_blocks();
         let seen: Vec<(usize, usize, EngineLoad)> = books
             .open_to(ask)
             .filter_map(|(index, account)| {
