@@ -20,6 +20,7 @@ use crate::answer::Answer;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
+use crate::credentials::Said;
 use crate::keys::Key;
 use crate::pool::LeaseGuard;
 use crate::record::{Chosen as Place, Record};
@@ -125,12 +126,13 @@ enum End {
 
 impl End {
     /// What the replica answered, in its head or in the event that came first.
-    fn status(&self) -> Option<u16> {
+    fn said(&self) -> Option<Said> {
+        let said = |status, retry_after| Some(Said { status, retry_after });
         match self {
-            Self::Answered(exchange) => Some(exchange.status),
-            Self::Refused(answer) => Some(answer.status),
-            Self::Failed(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status), _) => {
-                Some(*status)
+            Self::Answered(exchange) => said(exchange.status, None),
+            Self::Refused(answer) => said(answer.status, None),
+            Self::Failed(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status), answer) => {
+                said(*status, answer.as_ref().and_then(|answer| answer.retry_after))
             }
             Self::Failed(..)
             | Self::CredentialRefused
@@ -141,13 +143,14 @@ impl End {
     }
 }
 
-impl From<Interrupt> for End {
-    fn from(interrupt: Interrupt) -> Self {
-        match interrupt {
-            Interrupt::ClientGone => Self::ClientGone,
-            Interrupt::Deadline => Self::TimedOut { silent: false },
-            Interrupt::ReplicaDied => Self::Failed(AttemptFailure::ReplicaDied, None),
-            Interrupt::GatewayStopped => Self::GatewayStopped,
+impl Interrupt {
+    /// How it ends an attempt whose request had been sent completely, or not.
+    fn ends(self, sent_whole: bool) -> End {
+        match self {
+            Self::ClientGone => End::ClientGone,
+            Self::Deadline => End::TimedOut { silent: false },
+            Self::ReplicaDied => End::Failed(AttemptFailure::ReplicaDied { sent_whole }, None),
+            Self::GatewayStopped => End::GatewayStopped,
         }
     }
 }
@@ -227,7 +230,7 @@ async fn run_attempts(
         let now = clock::now();
         let (verdict, next) = search.attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
         // A place that the request was sent away from has cost nothing.
-        lease.settle(verdict, (failure == AttemptFailure::ReplicaDied).then_some(0));
+        lease.settle(verdict, matches!(failure, AttemptFailure::ReplicaDied { .. }).then_some(0));
         tracing::debug!(?failure, ?next, pool = %lease.pool().name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
         stored = answer.or(stored);
@@ -298,7 +301,7 @@ fn exhausted(
             Some(
                 AttemptFailure::Refused
                 | AttemptFailure::ConnectFailed
-                | AttemptFailure::ReplicaDied
+                | AttemptFailure::ReplicaDied { .. }
                 | AttemptFailure::Gone,
             ),
             _,

@@ -20,6 +20,12 @@ pub(crate) fn now() -> Time {
     MOMENT.get().unwrap_or_else(read)
 }
 
+/// The moment now, whatever moment [`Moments`] keep: for what another thread may have done within this poll, on its
+/// own time.
+pub(crate) fn within_poll() -> Time {
+    read()
+}
+
 fn read() -> Time {
     let nanos = ORIGIN.get_or_init(Instant::now).elapsed().as_nanos();
     Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

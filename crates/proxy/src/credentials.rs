@@ -10,10 +10,14 @@ use sluicegate_core::Time;
 
 use crate::plan::{Credential, PoolPlan, carries_a_secret};
 
-pub(crate) use trial::{Judged, Trial};
+pub(crate) use trial::{Judged, Said, Trial};
 
-/// How long a credential rests that was refused.
+/// How long a credential rests that was refused, where the replica does not say.
 const REST: Duration = Duration::from_secs(30);
+/// The least that one rests: an account whose share is used up is not asked again in the same breath.
+const REST_MIN: Duration = Duration::from_secs(1);
+/// The most that one rests, whatever it is told: a day's quota may be raised before its day is over.
+const REST_MAX: Duration = Duration::from_secs(600);
 
 /// Several keys to the same replicas.
 #[derive(Debug)]
@@ -79,16 +83,21 @@ impl Credentials {
         })
     }
 
-    /// It has used up what it may ask for now.
-    fn rest(&self, index: usize, now: Time) {
+    /// It has used up what it may ask for, for as long as `retry_after` says (seconds), within 1 s and 10 min.
+    fn used_up(&self, index: usize, retry_after: Option<u32>, now: Time) {
+        let told = retry_after.map(|seconds| Duration::from_secs(seconds.into()).clamp(REST_MIN, REST_MAX));
+        self.rest(index, told.unwrap_or(REST), now);
+    }
+
+    fn rest(&self, index: usize, time: Duration, now: Time) {
         if let Some(until) = self.resting().get_mut(index) {
-            *until = Some(now + REST);
+            *until = Some(now + time);
         }
     }
 
     /// It is not known, or may not do what another one may.
     fn refused(&self, index: usize, status: u16, now: Time) {
-        self.rest(index, now);
+        self.rest(index, REST, now);
         let before = self.refused_with.get(index).map(|with| with.swap(status, Ordering::Relaxed));
         if before != Some(status) {
             let (pool, number, of) = (&*self.pool, index + 1, self.all.len());

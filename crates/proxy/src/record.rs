@@ -349,7 +349,8 @@ impl Drop for Record {
             attempts: self.attempts,
             connect: self.connect,
             ttft: self.first_content.filter(|_| self.stream).map(|t| t.since(self.complete)),
-            total: now.since(self.start),
+            // Time stands still within a poll, and the wait may have ended in this one.
+            total: now.since(self.start).max(self.queued.unwrap_or_default()),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
             usage: self.usage,

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 
 use crate::clock;
-use crate::credentials::{Chosen, Judged, Trial};
+use crate::credentials::{Chosen, Judged, Said, Trial};
 use crate::gateway::{Gateway, Models};
 use crate::plan::Slots;
 use crate::pool::{Control, Pool, Replica, ServedModel};
@@ -300,9 +300,9 @@ impl<'p> Call<'p> {
         let body = Bytes::from(body);
         let mut trial = Trial::of_probe(self.pool.credentials());
         loop {
-            let answer = self.send_once(method.clone(), path, body.clone()).await?;
-            let status = answer.0.as_u16();
-            match trial.judge(&self.chosen, Some(status), answer, clock::now()) {
+            let (retry_after, answer) = self.send_once(method.clone(), path, body.clone()).await?;
+            let said = Said { status: answer.0.as_u16(), retry_after };
+            match trial.judge(&self.chosen, Some(said), answer, clock::now()) {
                 Judged::Answered(answer) => return Ok(answer),
                 Judged::Again(other) => self.chosen = other,
                 Judged::Refused => return Ok((StatusCode::UNAUTHORIZED, Bytes::new())),
@@ -315,7 +315,7 @@ impl<'p> Call<'p> {
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), CallError> {
+    ) -> Result<(Option<u32>, (StatusCode, Bytes)), CallError> {
         let failed = |what: String| CallError::Http(path.into(), what);
         self.sender.ready().await.map_err(|e| failed(e.to_string()))?;
         let mut request = Request::builder()
@@ -337,11 +337,13 @@ impl<'p> Call<'p> {
         }
         let answer = self.sender.send_request(request).await.map_err(|e| failed(e.to_string()))?;
         let status = answer.status();
+        let retry_after =
+            answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = Limited::new(answer.into_body(), ANSWER_MAX)
             .collect()
             .await
             .map_err(|e| failed(e.to_string()))?;
-        Ok((status, body.to_bytes()))
+        Ok((retry_after, (status, body.to_bytes())))
     }
 
     /// Requests that the engine serves at the same time, where it tells: llama-server's `/props`, SGLang's server info.

@@ -1,5 +1,8 @@
 //! A-41 and G15: a request that fails every replica is the request's fault, and is refused before it fails a third.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 use sluicegate_testkit::answers::{
     LAST_CHUNK, STREAM_HEAD, chat_answer, chunk, error_answer, error_json, event, polite,
@@ -209,6 +212,38 @@ async fn crash_two_of_three(warm: bool) {
     }
     bench.wait_live(3).await;
     bench.assert_idle(3 + good).await;
+}
+
+/// Its engine is found dead before the request's own connection says so: the same evidence.
+#[tokio::test]
+async fn g15_a_request_whose_engines_are_found_dead_takes_no_third() {
+    for warm in [false, true] {
+        let ups = three();
+        let all = [&ups[0], &ups[1], &ups[2]];
+        let bench = Bench::live(&Config::new(&all).set("listen", "threads", 1), 3).await;
+        let good = if warm { 3 } else { 0 };
+        for _ in 0..good {
+            assert_eq!(bench.ask(&post(CHAT, &chat("m1", ""))).await.status(), 200);
+        }
+        for up in all {
+            let (dead, died) = (Arc::new(AtomicBool::new(false)), vec![send(error_answer(500, "dead"))]);
+            let engine = Arc::clone(&dead);
+            up.on_probe(move |_| dead.load(Ordering::SeqCst).then(|| died.clone()));
+            up.on_request(move |request| {
+                let crashed = is_poison(request);
+                engine.fetch_or(crashed, Ordering::SeqCst);
+                if crashed { vec![Step::Hang] } else { polite(request) }
+            });
+        }
+        let before = requests_at(&all);
+        let answer = bench.ask(&poison(1)).await;
+        assert_eq!(answer.status(), 503, "{}", answer.text());
+        assert_eq!(requests_at(&all) - before, 2, "replicas that saw it");
+        assert_refused(&bench.ask(&poison(1)).await);
+        assert_eq!(bench.ask(&post(CHAT, &chat("m1", ""))).await.status(), 200, "the third serves on");
+        let lines = bench.assert_idle(3 + good).await;
+        assert_line(&lines[good], &[("attempts", json!(2)), ("status", json!(503))]);
+    }
 }
 
 /// A full or loading replica says nothing about the request.

@@ -28,9 +28,12 @@ pub enum AttemptFailure {
     ErrorEvent(u16),
     /// The silence or total limit: never retried.
     Timeout,
-    /// The replica was declared dead while this request waited there
+    /// The replica was declared dead while this request was on its way to it or waited there
     /// ([`Effect::AbortUnanswered`](crate::Effect::AbortUnanswered)): its retry is free of budget.
-    ReplicaDied,
+    ReplicaDied {
+        /// The request had been sent completely: it may be what ended the replica.
+        sent_whole: bool,
+    },
 }
 
 /// What comes after a failed attempt.
@@ -64,6 +67,8 @@ enum Blame<R> {
         replica: R,
         failure: Failure,
     },
+    /// As open, of a replica that is out of service for it already: nothing is left to book.
+    Gone,
     /// Two replicas failed it alike: the request's own.
     Suspect,
 }
@@ -77,7 +82,7 @@ enum Kind {
     /// After a complete send: the replica's fault or the request's.
     Doubtful(Failure),
     /// The process is gone, and the request may be why: retried free of budget, with an eye on it.
-    Gone,
+    Gone(Verdict),
     /// A 429.
     Full,
     /// Never retried.
@@ -137,7 +142,7 @@ impl<R: Copy> Attempts<R> {
         budget: &mut RetryBudget,
     ) -> (Verdict, Next) {
         let kind = Kind::of(failure, settings);
-        self.weigh(failure, &kind);
+        self.weigh(&kind);
         if self.is_suspect() {
             return (Verdict::Deferred, Next::GiveUp);
         }
@@ -145,11 +150,9 @@ impl<R: Copy> Attempts<R> {
         match kind {
             Kind::Final(verdict) => (verdict, Next::GiveUp),
             Kind::Free(verdict) => (verdict, next(more)),
-            Kind::Gone => {
-                if let (true, Some(replica)) = (more, self.tried.last()) {
-                    self.blame = Blame::Open { replica: *replica, failure: Failure::Reset };
-                }
-                (Verdict::Refused, next(more))
+            Kind::Gone(verdict) => {
+                self.blame = Blame::Gone;
+                (verdict, next(more))
             }
             Kind::Budgeted(verdict) => (verdict, next(more && budget.take(now))),
             Kind::Full => {
@@ -175,24 +178,22 @@ impl<R: Copy> Attempts<R> {
     pub fn answered(&mut self) -> Option<Booking<R>> {
         match std::mem::replace(&mut self.blame, Blame::None) {
             Blame::Open { replica, failure } => Some((replica, Verdict::Failure(failure))),
-            Blame::None | Blame::Suspect => None,
+            Blame::None | Blame::Gone | Blame::Suspect => None,
         }
     }
 
     /// What this failure says about an earlier one that is still open.
-    fn weigh(&mut self, failure: AttemptFailure, kind: &Kind) {
-        if !matches!(self.blame, Blame::Open { .. }) {
+    fn weigh(&mut self, kind: &Kind) {
+        if !matches!(self.blame, Blame::Open { .. } | Blame::Gone) {
             return;
         }
-        match (failure, kind) {
+        match kind {
             // A replica that died with the replay on board was most likely killed by it.
-            (_, Kind::Doubtful(_) | Kind::Gone) | (AttemptFailure::ReplicaDied, _) => {
-                self.blame = Blame::Suspect;
-            }
+            Kind::Doubtful(_) | Kind::Gone(_) => self.blame = Blame::Suspect,
             // It may have been executed, and nobody will know how well.
-            (_, Kind::Final(_)) => self.blame = Blame::None,
+            Kind::Final(_) => self.blame = Blame::None,
             // The replay did not reach an engine: the next one may.
-            _ => {}
+            Kind::Free(_) | Kind::Budgeted(_) | Kind::Full => {}
         }
     }
 }
@@ -201,9 +202,10 @@ impl Kind {
     fn of(failure: AttemptFailure, settings: &RetrySettings) -> Self {
         match failure {
             AttemptFailure::Refused => Self::Free(Verdict::Refused),
-            AttemptFailure::Gone => Self::Gone,
+            AttemptFailure::Gone => Self::Gone(Verdict::Refused),
             AttemptFailure::ConnectFailed => Self::Free(Verdict::ConnectFailed),
-            AttemptFailure::ReplicaDied => Self::Free(Verdict::Neutral),
+            AttemptFailure::ReplicaDied { sent_whole: false } => Self::Free(Verdict::Neutral),
+            AttemptFailure::ReplicaDied { sent_whole: true } => Self::Gone(Verdict::Neutral),
             AttemptFailure::Timeout => Self::Final(Verdict::SilentTimeout),
             AttemptFailure::Reset { sent_whole: false } => Self::Budgeted(Verdict::Failure(Failure::Reset)),
             AttemptFailure::Reset { sent_whole: true } => Self::Doubtful(Failure::Reset),

@@ -257,7 +257,7 @@ impl<D: Decider> Fleet<D> {
         for id in open {
             if matches!(self.requests[id.index()].phase, Phase::Sent { replica: at, answered: false } if at == replica)
             {
-                self.fail(id, AttemptFailure::ReplicaDied);
+                self.fail(id, AttemptFailure::ReplicaDied { sent_whole: true });
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use sluicegate_core::AttemptFailure;
 
-use super::{End, Sending, hold, send};
+use super::{End, Interrupt, Sending, hold, send};
 use crate::client::Client;
 use crate::clock;
 use crate::credentials::{Chosen, Judged, Trial};
@@ -24,8 +24,8 @@ pub(super) async fn attempt(
     let mut chosen = credentials.choose(clock::now());
     loop {
         let end = ask(client, out, record, lease, &chosen).await;
-        let status = end.status();
-        match trial.judge(&chosen, status, end, clock::now()) {
+        let said = end.said();
+        match trial.judge(&chosen, said, end, clock::now()) {
             Judged::Answered(end) => return end,
             Judged::Again(other) => chosen = other,
             Judged::Refused => return End::CredentialRefused,
@@ -56,6 +56,9 @@ async fn ask(
         Err(End::Failed(AttemptFailure::Refused, _)) if sent_before => {
             return End::Failed(AttemptFailure::Gone, None);
         }
+        Err(End::Failed(AttemptFailure::ReplicaDied { .. }, _)) => {
+            return Interrupt::ReplicaDied.ends(sent_before);
+        }
         Err(end) => return end,
     };
     match exchange(client, out, lease, credential, upstream).await {
@@ -73,6 +76,6 @@ async fn exchange(
 ) -> hold::Held {
     match send::send(client, lease, out, credential, &mut upstream).await {
         Ok(sent_whole) => hold::await_answer(client, lease, out, upstream, sent_whole).await,
-        Err(interrupt) => hold::Held::End(interrupt.into()),
+        Err(interrupt) => hold::Held::End(interrupt.ends(false)),
     }
 }

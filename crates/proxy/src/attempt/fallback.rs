@@ -66,7 +66,7 @@ fn is_doubtful(failure: AttemptFailure) -> bool {
     matches!(
         failure,
         AttemptFailure::Gone
-            | AttemptFailure::ReplicaDied
+            | AttemptFailure::ReplicaDied { sent_whole: true }
             | AttemptFailure::Reset { sent_whole: true }
             | AttemptFailure::Status(500 | 502 | 504)
             | AttemptFailure::ErrorEvent(500 | 502 | 504)

@@ -83,7 +83,7 @@ pub(super) async fn await_answer(
                 let waited = clock::now().since(asked) >= out.resolved.route.plan.timeouts.total / 2;
                 return Held::End(End::TimedOut { silent: sent_whole && raw.is_empty() && waited });
             }
-            Err(interrupt) => return Held::End(interrupt.into()),
+            Err(interrupt) => return Held::End(interrupt.ends(sent_whole)),
         }
         match open(&mut raw, out, &mut interim) {
             Ok(Some(opened)) => break opened,
@@ -198,7 +198,7 @@ async fn store(
                 Ok(Ok(0)) => opened.answer.end().ok(),
                 Ok(Ok(_)) => continue,
                 Err(interrupt @ (Interrupt::ClientGone | Interrupt::GatewayStopped)) => {
-                    return interrupt.into();
+                    return interrupt.ends(true);
                 }
                 Ok(Err(_)) | Err(Interrupt::Deadline | Interrupt::ReplicaDied) => None,
             }
@@ -286,7 +286,7 @@ async fn read_until_shown(
                     seen.spent = true;
                     opened.answer.broke(&error).map_err(|()| CUT)?
                 }
-                Err(interrupt) => return Err(interrupt.into()),
+                Err(interrupt) => return Err(interrupt.ends(true)),
             }
         };
         raw.truncate(piece.keep);

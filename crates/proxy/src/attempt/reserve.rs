@@ -63,14 +63,14 @@ impl<'t> Search<'t> {
             // It takes no slot: a cancel would wait for the very response that it is to end.
             return self.targets.pick(&asked).map_err(refused);
         }
+        let begun = clock::now();
         match self.targets.admit(&asked, &mut self.aim, out.resolved.waiting(out.key)) {
             Admitted::Reserved(reserved) => Ok(reserved),
             Admitted::Full { retry_after } => Err(Refusal::QueueFull { retry_after }.into()),
             Admitted::No(none) => Err(refused(none)),
             Admitted::Queued(places) => {
-                let begun = clock::now();
                 let granted = wait(client, out, places).await;
-                record.waited(clock::now().since(begun));
+                record.waited(clock::within_poll().since(begun));
                 granted
             }
         }

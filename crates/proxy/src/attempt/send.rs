@@ -68,11 +68,7 @@ async fn within<T>(
             return Poll::Ready(Ok(result.map_err(|e| connect_failure(&e))));
         }
         match interrupted(client, lease, out.deadline, cx) {
-            // It never had this request: nothing is to be learned from its death.
-            Some(Interrupt::ReplicaDied) => {
-                Poll::Ready(Err(End::Failed(AttemptFailure::ConnectFailed, None)))
-            }
-            Some(interrupt) => Poll::Ready(Err(interrupt.into())),
+            Some(interrupt) => Poll::Ready(Err(interrupt.ends(false))),
             None if clock::now() >= until => Poll::Ready(Ok(Err(AttemptFailure::ConnectFailed))),
             None => Poll::Pending,
         }

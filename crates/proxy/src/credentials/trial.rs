@@ -4,7 +4,7 @@
 //!   gateway and replica: the client would take it for a word on its own key.
 //! - 403: the credential may not do it, or nobody may do it: content policies answer so. The next one tells; if it is
 //!   forbidden the same, the request is the suspect, the answer is relayed and neither rests.
-//! - 429: the credential has used up its share. It rests, and the next is tried.
+//! - 429: the credential has used up its share. It rests for its `Retry-After`, and the next is tried.
 
 use sluicegate_core::Time;
 use smallvec::SmallVec;
@@ -25,6 +25,14 @@ pub(crate) struct Trial<'a, A> {
     replays_left: u32,
     /// A good answer proves the credential.
     proves: bool,
+}
+
+/// What a replica said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said {
+    pub(crate) status: u16,
+    /// In seconds; None where there is none, or where it is a date.
+    pub(crate) retry_after: Option<u32>,
 }
 
 /// What becomes of the request.
@@ -48,11 +56,11 @@ impl<'a, A> Trial<'a, A> {
         Self { proves: false, ..Self::new(credentials) }
     }
 
-    /// Judges the `answer` to what was sent with `chosen`. `status` is None where it has none: the connection broke, or
-    /// the client left.
-    pub(crate) fn judge(&mut self, chosen: &Chosen, status: Option<u16>, answer: A, now: Time) -> Judged<A> {
+    /// Judges the `answer` to what was sent with `chosen`. `said` is None where it is no answer: the connection broke,
+    /// or the client left.
+    pub(crate) fn judge(&mut self, chosen: &Chosen, said: Option<Said>, answer: A, now: Time) -> Judged<A> {
         let index = chosen.index;
-        match status {
+        match said.map(|said| said.status) {
             Some(401) if self.credentials.ours => self.credentials.refused(index, 401, now),
             Some(403) if self.forbidden.is_some() => return Judged::Answered(answer),
             Some(403) => {
@@ -60,7 +68,8 @@ impl<'a, A> Trial<'a, A> {
                 self.replays_left = REPLAYS_OF_A_403;
             }
             Some(429) => {
-                self.credentials.rest(index, now);
+                let retry_after = said.and_then(|said| said.retry_after);
+                self.credentials.used_up(index, retry_after, now);
                 self.full = Some(answer);
             }
             status => {

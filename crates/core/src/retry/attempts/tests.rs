@@ -22,7 +22,8 @@ fn each_kind_of_first_failure_has_its_verdict_and_its_next_step() {
         (F::Refused, Verdict::Refused, Retry),
         (F::Gone, Verdict::Refused, Retry),
         (F::ConnectFailed, Verdict::ConnectFailed, Retry),
-        (F::ReplicaDied, Verdict::Neutral, Retry),
+        (F::ReplicaDied { sent_whole: false }, Verdict::Neutral, Retry),
+        (F::ReplicaDied { sent_whole: true }, Verdict::Neutral, Retry),
         (F::Timeout, Verdict::SilentTimeout, GiveUp),
         (F::Reset { sent_whole: false }, Verdict::Failure(Failure::Reset), Retry),
         (F::Reset { sent_whole: true }, Verdict::Deferred, Retry),
@@ -70,7 +71,7 @@ fn the_settings_decide_which_statuses_are_retried_but_never_a_4xx() {
 fn a_request_gets_so_many_attempts_and_one_spill_of_a_429() {
     let rows: [(&[F], u32, &[Next]); 6] = [
         (&[F::Refused, F::Refused, F::Refused], 3, &[Retry, Retry, GiveUp]),
-        (&[F::ReplicaDied, F::ConnectFailed], 2, &[Retry, GiveUp]),
+        (&[F::ReplicaDied { sent_whole: true }, F::ConnectFailed], 2, &[Retry, GiveUp]),
         (&[F::Status(503), F::Status(503), F::Status(503)], 3, &[Retry, Retry, GiveUp]),
         (&[F::Status(429), F::Status(429)], 3, &[Retry, GiveUp]),
         (&[F::Status(429), F::Status(503), F::Status(429)], 4, &[Retry, Retry, GiveUp]),
@@ -90,7 +91,9 @@ fn only_retries_of_a_dead_replica_are_free_of_budget() {
     let rows = [
         (F::Refused, Retry),
         (F::ConnectFailed, Retry),
-        (F::ReplicaDied, Retry),
+        (F::Gone, Retry),
+        (F::ReplicaDied { sent_whole: false }, Retry),
+        (F::ReplicaDied { sent_whole: true }, Retry),
         (F::Reset { sent_whole: false }, GiveUp),
         (F::Reset { sent_whole: true }, GiveUp),
         (F::Status(500), GiveUp),
@@ -108,20 +111,30 @@ fn only_retries_of_a_dead_replica_are_free_of_budget() {
 #[test]
 fn a_doubtful_failure_is_booked_when_the_replay_has_spoken() {
     let crash = F::Reset { sent_whole: true };
+    let died = F::ReplicaDied { sent_whole: true };
     let first = Some((ReplicaId(0), Verdict::Failure(Failure::Reset)));
-    let rows: [(&[F], Option<Booking>, bool); 15] = [
+    let rows: [(&[F], Option<Booking>, bool); 23] = [
         (&[crash], first, false),
         (&[crash, F::Status(503)], first, false),
         (&[crash, F::Status(429)], first, false),
         (&[crash, F::Refused], first, false),
         (&[crash, F::Reset { sent_whole: false }], first, false),
-        (&[F::Gone], first, false),
+        (&[crash, F::ReplicaDied { sent_whole: false }], first, false),
+        // Out of service already: there is nothing more to hold against it.
+        (&[F::Gone], None, false),
+        (&[died], None, false),
+        (&[died, F::Status(503)], None, false),
+        (&[died, F::ReplicaDied { sent_whole: false }], None, false),
         (&[crash, F::Timeout], None, false),
         (&[crash, F::Status(400)], None, false),
         (&[crash, crash], None, true),
         (&[crash, F::Status(500)], None, true),
         (&[crash, F::ErrorEvent(502)], None, true),
-        (&[crash, F::ReplicaDied], None, true),
+        (&[crash, died], None, true),
+        (&[died, crash], None, true),
+        (&[died, died], None, true),
+        (&[died, F::Gone], None, true),
+        (&[F::Gone, died], None, true),
         (&[crash, F::Status(503), crash], None, true),
         (&[F::Gone, F::Gone], None, true),
         (&[F::Gone, F::Status(503), crash], None, true),

@@ -17,6 +17,10 @@ fn name(chosen: &Chosen) -> &str {
     chosen.credential.as_ref().map_or("none", |credential| &credential.0)
 }
 
+fn said(status: u16, retry_after: Option<u32>) -> Option<Said> {
+    Some(Said { status, retry_after })
+}
+
 /// One request at this second, answered with `statuses` in order: who was asked, and the status that is relayed.
 fn ask(credentials: &Credentials, second: u64, statuses: &[u16]) -> (String, Option<u16>) {
     let mut trial = Trial::new(credentials);
@@ -24,7 +28,7 @@ fn ask(credentials: &Credentials, second: u64, statuses: &[u16]) -> (String, Opt
     let mut asked = String::new();
     for status in statuses {
         asked.push_str(name(&chosen));
-        match trial.judge(&chosen, Some(*status), *status, at(second)) {
+        match trial.judge(&chosen, said(*status, None), *status, at(second)) {
             Judged::Again(other) => chosen = other,
             Judged::Answered(status) => return (asked, Some(status)),
             Judged::Refused => return (asked, None),
@@ -49,6 +53,19 @@ fn credentials_take_turns_and_a_refused_one_rests() {
 }
 
 #[test]
+fn one_whose_share_is_used_up_rests_for_as_long_as_it_is_told_within_bounds() {
+    let rows = [(None, 30), (Some(0), 1), (Some(1), 1), (Some(7), 7), (Some(600), 600), (Some(86_400), 600)];
+    for (retry_after, rests) in rows {
+        let two = credentials(&["a", "b"]);
+        let first = two.choose(at(0));
+        let judged = Trial::new(&two).judge(&first, said(429, retry_after), 429, at(0));
+        assert!(matches!(judged, Judged::Again(other) if name(&other) == "b"), "{retry_after:?}");
+        assert_eq!(turns(&two, rests - 1, 2), "bb", "{retry_after:?}");
+        assert!(turns(&two, rests, 2).contains('a'), "{retry_after:?}");
+    }
+}
+
+#[test]
 fn where_all_rest_one_is_used_all_the_same_and_once() {
     let two = credentials(&["a", "b"]);
     assert_eq!(ask(&two, 0, &[401, 401]), ("ab".to_owned(), None));
@@ -63,11 +80,11 @@ fn no_request_asks_the_same_credential_twice() {
     let mut trial = Trial::new(&two);
     let first = two.choose(at(0));
     turns(&two, 0, 1);
-    let Judged::Again(second) = trial.judge(&first, Some(403), 403, at(0)) else {
+    let Judged::Again(second) = trial.judge(&first, said(403, None), 403, at(0)) else {
         panic!("there is another")
     };
     assert_eq!((name(&first), name(&second)), ("a", "b"));
-    assert!(matches!(trial.judge(&second, Some(403), 403, at(0)), Judged::Answered(403)));
+    assert!(matches!(trial.judge(&second, said(403, None), 403, at(0)), Judged::Answered(403)));
 }
 
 #[test]
