@@ -51,8 +51,11 @@ fn apply(gateway: &Arc<Gateway>, pool: &Arc<Pool>, effect: Effect) {
         }
         // Done where they were caused: see `Pool::with_core`.
         Effect::AbortUnanswered(_) | Effect::Granted { .. } | Effect::Denied { .. } => {}
-        // Nothing removes a replica yet.
-        Effect::Removed(_) => {}
+        Effect::Removed(id) => {
+            tracing::info!(pool = %pool.name(), replica = %url(pool, id), "replica is gone");
+            pool.forget(id);
+            gateway.unlearn_models(pool, id);
+        }
         Effect::Transition(transition) => log_transition(pool, &transition),
         Effect::MetricsChanged { replica, available: true } => {
             tracing::info!(pool = %pool.name(), replica = %url(pool, replica), "metrics are there again");

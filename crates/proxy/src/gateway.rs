@@ -312,6 +312,15 @@ impl Gateway {
         pool.with_core(Control::IfEffects, |core, _| core.set_serves(replica, serves));
         self.routes.store(Arc::new(learned.routes(&self.routes.load(), template, pool)));
     }
+
+    /// A replica is gone, and with it what it served alone.
+    pub(crate) fn unlearn_models(&self, pool: &Arc<Pool>, replica: ReplicaId) {
+        let RoutesPlan::AskEngines(template) = &self.plan.routes else { return };
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.by_replica.remove(&replica).is_some() {
+            self.routes.store(Arc::new(learned.routes(&self.routes.load(), template, pool)));
+        }
+    }
 }
 
 impl Learned {

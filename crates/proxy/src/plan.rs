@@ -220,7 +220,7 @@ pub struct Timeouts {
 pub struct PoolPlan {
     /// Name in usage lines and metrics.
     pub name: Arc<str>,
-    /// Base URLs.
+    /// Base URLs of the replicas that it always has; others come by [`crate::Pool::set_replicas`].
     pub replicas: Vec<ReplicaUrl>,
     /// Decision settings: health, affinity, load.
     pub settings: PoolSettings,
@@ -237,6 +237,15 @@ pub struct PoolPlan {
     pub slots: Slots,
     /// A provider's API rather than an engine of our own: never scraped.
     pub hosted: bool,
+}
+
+/// One replica as a source of replicas tells of it. Its name is that of its URL: [`ReplicaUrl::text`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaPlan {
+    /// Base URL.
+    pub url: ReplicaUrl,
+    /// Header fields of every request to this replica, besides the pool's: names in lower case.
+    pub headers: Vec<(Arc<str>, Credential)>,
 }
 
 /// A secret that is sent to replicas. Its `Debug` form does not show it.

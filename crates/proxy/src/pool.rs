@@ -1,6 +1,7 @@
 //! A pool as threads share it: the decision core behind one short mutex.
 
 mod lease;
+mod members;
 mod replica;
 mod waiting;
 
@@ -9,18 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use sluicegate_core::{
-    Effect, Lease, ModelId, NoReplica, Origin, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId,
-    ReplicaSpec, Serves, Ticket, Time, Verdict,
+    Effect, Lease, ModelId, NoReplica, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId, Serves,
+    Ticket, Time, Verdict,
 };
 use tokio::sync::Notify;
 
 use crate::clock;
 use crate::credentials::Credentials;
-use crate::plan::{PoolPlan, Slots};
+use crate::plan::PoolPlan;
 use crate::targets::Whose;
 
 pub(crate) use lease::LeaseGuard;
+use members::Members;
+pub use members::{MOST_REPLICAS, Update};
 pub(crate) use replica::{Replica, ServedModel};
 use waiting::Seat;
 pub(crate) use waiting::{Place, Places};
@@ -30,7 +34,9 @@ pub(crate) use waiting::{Place, Places};
 pub struct Pool {
     plan: PoolPlan,
     core: Mutex<sluicegate_core::Pool>,
-    replicas: Vec<Arc<Replica>>,
+    /// In order of their ids. Written under the core's lock, or by the control thread where one is gone.
+    replicas: ArcSwap<Vec<Arc<Replica>>>,
+    members: Members,
     credentials: Credentials,
     /// Effects for the control thread, in the order in which things happened.
     effects: Mutex<Vec<Effect>>,
@@ -60,35 +66,19 @@ impl WakeEpoch {
 impl Pool {
     /// Builds the pool with every replica of `plan` known at start-up.
     pub(crate) fn new(plan: &PoolPlan, serves: &Serves, seed: u64, wake: Arc<WakeEpoch>) -> Arc<Self> {
-        let mut core = sluicegate_core::Pool::new(plan.settings.clone(), seed);
-        let now = clock::now();
-        let replicas = plan.replicas.iter().map(|url| {
-            let id = core.add(
-                now,
-                ReplicaSpec {
-                    name: url.text.to_string(),
-                    origin: Origin::Startup,
-                    scraped: !plan.hosted,
-                    slots: match plan.slots {
-                        Slots::Fixed(n) => Some(n),
-                        Slots::Unknown | Slots::Ask => None,
-                    },
-                    serves: serves.clone(),
-                },
-            );
-            Arc::new(Replica::new(id, url))
-        });
-        let replicas = replicas.collect();
-        Arc::new(Self {
+        let pool = Self {
             plan: plan.clone(),
-            core: Mutex::new(core),
-            replicas,
+            core: Mutex::new(sluicegate_core::Pool::new(plan.settings.clone(), seed)),
+            replicas: ArcSwap::default(),
+            members: Members::new(serves),
             credentials: Credentials::new(plan),
             effects: Mutex::default(),
             seats: Mutex::default(),
             changed: Notify::new(),
             wake,
-        })
+        };
+        pool.add_configured();
+        Arc::new(pool)
     }
 
     /// Name in usage lines and metrics.
@@ -127,14 +117,6 @@ impl Pool {
         &self.credentials
     }
 
-    pub(crate) fn replicas(&self) -> &[Arc<Replica>] {
-        &self.replicas
-    }
-
-    pub(crate) fn replica(&self, id: ReplicaId) -> Option<&Arc<Replica>> {
-        self.replicas.get(id.0 as usize)
-    }
-
     /// The one replica that serves `model`, where there is one.
     pub(crate) fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
         self.lock().only_replica(model)
@@ -149,7 +131,7 @@ impl Pool {
     /// Gives the lease back on every path. To be called under the core's lock: an abort that comes after the pick raises
     /// the epoch after this read.
     pub(crate) fn guard(self: &Arc<Self>, replica: ReplicaId, lease: Lease) -> Result<LeaseGuard, NoReplica> {
-        let replica = self.replica(replica).ok_or(NoReplica::NoneKnown)?.clone();
+        let replica = self.replica(replica).ok_or(NoReplica::NoneKnown)?;
         let epoch = replica.abort_epoch();
         Ok(LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(lease) })
     }

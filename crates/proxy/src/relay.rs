@@ -273,7 +273,7 @@ impl Relay<'_> {
         self.shown.lease.settle(verdict, Some(self.record.used()));
         let exchange = &mut self.shown.exchange;
         if let Some(upstream) = exchange.upstream.take().filter(|_| exchange.reusable) {
-            upstream.keep(self.shown.lease.replica().slot, clock::now());
+            upstream.keep(self.shown.lease.replica(), clock::now());
         }
     }
 

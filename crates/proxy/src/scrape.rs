@@ -57,7 +57,7 @@ enum CallError {
 
 /// Scrapes one replica and tells the pool's core; asks it for its models now and then.
 pub(crate) async fn scrape(gateway: Arc<Gateway>, pool: Arc<Pool>, id: ReplicaId) {
-    let Some(replica) = pool.replica(id).cloned() else { return };
+    let Some(replica) = pool.replica(id) else { return };
     let mut report =
         Report { pool: Arc::clone(&pool), replica: Arc::clone(&replica), result: Scrape::Failed };
     let end = clock::tokio_instant(clock::now() + pool.plan().scrape_timeout);
@@ -111,7 +111,7 @@ impl Drop for Report {
 
 /// Asks a stalled replica for the least that proves its engine at work.
 pub(crate) async fn canary(pool: Arc<Pool>, id: ReplicaId) {
-    let Some(replica) = pool.replica(id).cloned() else { return };
+    let Some(replica) = pool.replica(id) else { return };
     let answered = async {
         let proven = replica.proven.load_full();
         let (endpoint, model) = match proven.as_deref() {
@@ -151,7 +151,7 @@ fn least_call(endpoint: Endpoint, model: &str) -> (&'static str, Value) {
     }
 }
 
-async fn scrape_once<'p>(pool: &'p Pool, replica: &Replica) -> Result<(Scrape, Call<'p>), CallError> {
+async fn scrape_once<'p>(pool: &'p Pool, replica: &'p Replica) -> Result<(Scrape, Call<'p>), CallError> {
     let mut call = Call::open(pool, replica).await?;
     let (status, body) = call.send(Method::GET, "/health", String::new()).await?;
     if !status.is_success() {
@@ -234,7 +234,7 @@ pub(crate) async fn look_up(pool: Arc<Pool>) {
     let mut ticker = tokio::time::interval(LOOK_UP);
     loop {
         ticker.tick().await;
-        for replica in pool.replicas() {
+        for replica in pool.replicas().iter() {
             match addresses(replica).await {
                 Ok(found) => {
                     replica.trouble.over();
@@ -255,14 +255,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 struct Call<'p> {
     sender: SendRequest<Full<Bytes>>,
     pool: &'p Pool,
-    authority: Arc<str>,
-    prefix: Arc<str>,
+    replica: &'p Replica,
     chosen: Chosen,
 }
 
 impl<'p> Call<'p> {
     /// Resolves and connects. The address that answered is what the data plane uses from then on.
-    async fn open(pool: &'p Pool, replica: &Replica) -> Result<Self, CallError> {
+    async fn open(pool: &'p Pool, replica: &'p Replica) -> Result<Self, CallError> {
         let url = &replica.url;
         let mut stream = Err(CallError::Connect(io::ErrorKind::NotFound.into()));
         for address in addresses(replica).await? {
@@ -287,7 +286,7 @@ impl<'p> Call<'p> {
             .map_err(|e| CallError::Http("".into(), e.to_string()))?;
         tokio::spawn(connection);
         let chosen = pool.credentials().choose(clock::now());
-        Ok(Self { sender, pool, authority: url.authority.clone(), prefix: url.prefix.clone(), chosen })
+        Ok(Self { sender, pool, replica, chosen })
     }
 
     /// With another credential where the replica refuses the first.
@@ -320,8 +319,8 @@ impl<'p> Call<'p> {
         self.sender.ready().await.map_err(|e| failed(e.to_string()))?;
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("{}{path}", self.prefix))
-            .header(header::HOST, &*self.authority)
+            .uri(format!("{}{path}", self.replica.url.prefix))
+            .header(header::HOST, &*self.replica.url.authority)
             .header(header::USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")));
         if let Some(credential) = &self.chosen.credential {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.0));
@@ -330,7 +329,7 @@ impl<'p> Call<'p> {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         let mut request = request.body(Full::new(body)).map_err(|e| failed(e.to_string()))?;
-        for (name, value) in &self.pool.plan().headers {
+        for (name, value) in self.pool.plan().headers.iter().chain(&self.replica.headers) {
             let name = HeaderName::try_from(&**name).map_err(|e| failed(e.to_string()))?;
             let value = HeaderValue::try_from(&*value.0).map_err(|e| failed(e.to_string()))?;
             request.headers_mut().insert(name, value);

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 ///
 /// # Errors
 /// The host's certificate is not trusted or not its own, or the connection broke.
-pub(crate) async fn connect(host: &str, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+pub async fn connect(host: &str, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "not a name that a certificate can have"))?;
     connector().connect(name, tcp).await

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use crate::plan::ReplicaUrl;
+use crate::pool::Replica;
 use crate::tls;
 
 /// Idle connections are kept shorter than engines keep theirs: vLLM and llama-server close after 5 s.
@@ -21,7 +24,25 @@ const IDLE_MAX: Duration = Duration::from_secs(4);
 const IDLE_PER_REPLICA: usize = 512;
 
 thread_local! {
-    static IDLE: RefCell<Vec<Vec<Idle>>> = const { RefCell::new(Vec::new()) };
+    /// In order of their slots.
+    static IDLE: RefCell<Vec<Shelf>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The idle connections to one replica.
+struct Shelf {
+    slot: usize,
+    /// The replica's own: raised when it is gone for good, and this with it.
+    gone: Arc<AtomicBool>,
+    idle: Vec<Idle>,
+}
+
+/// As long as no replica was removed its slot is its place.
+fn shelf(shelves: &mut [Shelf], slot: usize) -> Result<&mut Shelf, usize> {
+    let place = match shelves.get(slot) {
+        Some(shelf) if shelf.slot == slot => slot,
+        _ => shelves.binary_search_by_key(&slot, |shelf| shelf.slot)?,
+    };
+    shelves.get_mut(place).ok_or(place)
 }
 
 struct Idle {
@@ -54,7 +75,7 @@ impl Upstream {
     /// Takes the most recently used idle connection that is still open.
     pub(crate) fn idle(slot: usize, now: Time) -> Option<Self> {
         loop {
-            let mut idle = IDLE.with_borrow_mut(|pools| pools.get_mut(slot)?.pop())?;
+            let mut idle = IDLE.with_borrow_mut(|shelves| shelf(shelves, slot).ok()?.idle.pop())?;
             if idle.stream.is_quiet() && now.since(idle.since) < IDLE_MAX {
                 return Some(Self { stream: idle.stream, reused: true });
             }
@@ -75,15 +96,17 @@ impl Upstream {
     }
 
     /// Keeps the connection for the next request to the same replica.
-    pub(crate) fn keep(self, slot: usize, now: Time) {
-        IDLE.with_borrow_mut(|pools| {
-            if pools.len() <= slot {
-                pools.resize_with(slot + 1, Vec::new);
-            }
-            if let Some(pool) = pools.get_mut(slot)
-                && pool.len() < IDLE_PER_REPLICA
-            {
-                pool.push(Idle { stream: self.stream, since: now });
+    pub(crate) fn keep(self, replica: &Replica, now: Time) {
+        if replica.gone.load(Ordering::Relaxed) {
+            return;
+        }
+        let idle = Idle { stream: self.stream, since: now };
+        IDLE.with_borrow_mut(|shelves| match shelf(shelves, replica.slot) {
+            Ok(shelf) if shelf.idle.len() < IDLE_PER_REPLICA => shelf.idle.push(idle),
+            Ok(_) => {}
+            Err(place) => {
+                let (slot, gone) = (replica.slot, Arc::clone(&replica.gone));
+                shelves.insert(place, Shelf { slot, gone, idle: vec![idle] });
             }
         });
     }
@@ -197,17 +220,18 @@ pub(crate) async fn look_up(url: &ReplicaUrl) -> io::Result<Vec<SocketAddr>> {
     if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
 }
 
-/// Closes idle connections of this thread that have been idle for too long.
+/// Closes idle connections of this thread that have been idle for too long, and those to replicas that are gone.
 pub(crate) fn expire_idle(now: Time) {
-    IDLE.with_borrow_mut(|pools| {
-        for pool in pools.iter_mut() {
+    IDLE.with_borrow_mut(|shelves| {
+        shelves.retain_mut(|Shelf { gone, idle, .. }| {
             // Oldest first: the list is a stack.
-            let expired = pool.iter().take_while(|i| now.since(i.since) >= IDLE_MAX).count();
-            pool.drain(..expired);
-            if pool.is_empty() && pool.capacity() > 16 {
-                pool.shrink_to_fit();
+            let expired = idle.iter().take_while(|i| now.since(i.since) >= IDLE_MAX).count();
+            idle.drain(..expired);
+            if idle.is_empty() && idle.capacity() > 16 {
+                idle.shrink_to_fit();
             }
-        }
+            !gone.load(Ordering::Relaxed)
+        });
     });
 }
 

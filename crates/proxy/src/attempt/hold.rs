@@ -212,7 +212,7 @@ async fn store(
         spent |= piece.surplus;
     }
     if whole && opened.keep_alive && !spent && opened.framing != ResponseFraming::Close {
-        upstream.keep(lease.replica().slot, clock::now());
+        upstream.keep(lease.replica(), clock::now());
     }
     let hosted = out.version.target.pool.plan().hosted;
     let answer = StoredAnswer::from_answer(opened.head, body, whole, hosted);

@@ -122,7 +122,8 @@ fn upstream_head(out: &Sending<'_, '_, '_>, lease: &LeaseGuard, chosen: &Chosen)
     let mut bearer = String::new();
     let mut extra: smallvec::SmallVec<[(&str, &str); 4]> =
         smallvec::smallvec![("x-request-id", out.request_id)];
-    extra.extend(out.version.target.pool.plan().headers.iter().map(|(name, value)| (&**name, &*value.0)));
+    let (pools, own) = (&out.version.target.pool.plan().headers, &lease.replica().headers);
+    extra.extend(pools.iter().chain(own).map(|(name, value)| (&**name, &*value.0)));
     if let Some(credential) = &chosen.credential {
         bearer.push_str("Bearer ");
         bearer.push_str(&credential.0);

@@ -1,7 +1,7 @@
 //! One replica as the data plane sees it: what the relay path reads and writes without the pool's mutex.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sluicegate_core::{ReplicaId, Time};
 use sluicegate_wire::Endpoint;
 
 use crate::clock;
-use crate::plan::ReplicaUrl;
+use crate::plan::{Credential, ReplicaPlan, ReplicaUrl};
 
 /// Stream bytes are noted at most this often per replica: the health rules think in seconds, and a store per chunk
 /// from every thread would make its cache line travel.
@@ -23,6 +23,10 @@ static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Replica {
     pub(crate) id: ReplicaId,
     pub(crate) url: ReplicaUrl,
+    /// Header fields of every request to it, besides the pool's.
+    pub(crate) headers: Vec<(Arc<str>, Credential)>,
+    /// Raised when it is gone for good: its idle connections are of no use any more.
+    pub(crate) gone: Arc<AtomicBool>,
     /// Index that is unique in the process: the place of its idle connections on each thread.
     pub(crate) slot: usize,
     /// Where it may be, in the order in which it is tried; empty until its name was looked up for the first time.
@@ -50,11 +54,14 @@ pub(crate) struct ServedModel {
 }
 
 impl Replica {
-    pub(super) fn new(id: ReplicaId, url: &ReplicaUrl) -> Self {
+    pub(super) fn new(id: ReplicaId, plan: &ReplicaPlan) -> Self {
+        let ReplicaPlan { url, headers } = plan;
         let literal = url.host.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, url.port));
         Self {
             id,
             url: url.clone(),
+            headers: headers.clone(),
+            gone: Arc::default(),
             slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
             addresses: ArcSwap::from_pointee(literal.into_iter().collect()),
             last_byte: AtomicU64::new(0),
