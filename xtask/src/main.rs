@@ -1,5 +1,6 @@
-//! The project's own chores: `cargo xtask ci|tidy|gen|real`.
+//! The project's own chores: `cargo xtask ci|tidy|gen|real|bench`.
 
+mod bench;
 mod ci;
 mod generated;
 mod process;
@@ -19,6 +20,7 @@ Commands:
   tidy    the house rules alone (crate laws, sizes, names, documents): seconds
   gen     write the generated files; `gen --check` only compares
   real    run the gateway in front of real engines with real clients
+  bench   the gateway beside nginx and other peers: what requests and streams cost
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         ["tidy", rest @ ..] => tidy::command(&root(), rest),
         ["gen", rest @ ..] => generated::command(&root(), rest),
         ["real", rest @ ..] => real::command(&root(), rest),
+        ["bench", rest @ ..] => bench::command(&root(), rest),
         [other, ..] => Err(anyhow::anyhow!("unknown command `{other}`\n\n{HELP}")),
     };
     match outcome {
