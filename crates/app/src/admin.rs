@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use crate::config::AdminPlan;
+use crate::discovery::Board;
 use crate::inspect::Inspect;
 use crate::metrics::Metrics;
 use crate::usage_log::UsageLog;
@@ -34,6 +35,8 @@ pub struct Shown {
     pub metrics: Arc<Metrics>,
     /// Its usage log, where it has one.
     pub usage_log: Option<Arc<UsageLog>>,
+    /// What the sources of replicas say of themselves.
+    pub(crate) sources: Arc<Board>,
 }
 
 impl Shown {

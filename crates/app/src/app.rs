@@ -11,6 +11,7 @@ use sluicegate_proxy::{Gateway, Running};
 
 use crate::admin::{AdminListener, AdminServer, Shown};
 use crate::config::Loaded;
+use crate::discovery::Discovery;
 use crate::every_sink::EverySink;
 use crate::gateway_view::GatewayView;
 use crate::inspect::Inspect;
@@ -46,6 +47,9 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The thread that learns replicas cannot be made.
+    #[error("cannot begin to learn replicas")]
+    Discovery(#[source] std::io::Error),
     /// The usage log cannot be written.
     #[error("cannot write usage lines{}", file.as_ref().map(|f| format!(" to {}", f.display())).unwrap_or_default())]
     UsageLog {
@@ -61,6 +65,7 @@ pub struct App {
     view: Arc<GatewayView>,
     usage_log: Option<Arc<UsageLog>>,
     admin: AdminServer,
+    discovery: Discovery,
     running: Running,
 }
 
@@ -71,7 +76,7 @@ impl App {
     /// # Errors
     /// A listener cannot be bound, the usage file not opened, or a thread not made; nothing is left running then.
     pub fn start(loaded: Loaded, sinks: Vec<Arc<dyn UsageSink>>) -> Result<Self, StartError> {
-        let Loaded { plan, admin, usage, .. } = loaded;
+        let Loaded { plan, admin, usage, discover, .. } = loaded;
         let admin_error = |source| StartError::Admin { address: admin.address, source };
         let admin_listener =
             AdminListener::bind(&admin).map_err(|source| match (source.kind(), plan.listen.address) {
@@ -94,9 +99,12 @@ impl App {
             Gateway::start(plan, Arc::new(sink)).map_err(|source| StartError::Listen { address, source })?;
         let view = Arc::new(GatewayView::new(Arc::clone(running.gateway())));
         let gateway: Arc<dyn Inspect> = view.clone();
-        let shown = Shown { gateway_id, gateway, metrics, usage_log: usage_log.clone() };
+        let discovery =
+            Discovery::start(discover, running.gateway().pools()).map_err(StartError::Discovery)?;
+        let sources = Arc::clone(discovery.board());
+        let shown = Shown { gateway_id, gateway, metrics, usage_log: usage_log.clone(), sources };
         let admin = admin_listener.serve(shown).map_err(admin_error)?;
-        Ok(Self { view, usage_log, admin, running })
+        Ok(Self { view, usage_log, admin, discovery, running })
     }
 
     /// Where clients connect.
@@ -139,9 +147,10 @@ impl App {
     /// Returns the number of requests cut. Blocks: not for an async task.
     #[must_use = "requests may have been cut"]
     pub fn finish(self, limit: Duration) -> usize {
-        let Self { view, usage_log, admin, running } = self;
+        let Self { view, usage_log, admin, discovery, running } = self;
         view.draining();
         running.begin_drain();
+        drop(discovery);
         if let Some(log) = &usage_log {
             log.ending();
         }

@@ -6,6 +6,7 @@
 mod amounts;
 mod choices;
 mod diagnostics;
+mod discover;
 mod docs;
 mod headers;
 mod key_hash;
@@ -33,6 +34,7 @@ use toml::de::{DeTable, DeValue};
 
 pub use choices::OnFull;
 pub use diagnostics::Diagnostics;
+pub use discover::{ApiPlan, DiscoverPlan, DnsPlan, SourcePlan, Via};
 pub use docs::{DocsFormat, config_docs};
 pub(crate) use nearest::nearest;
 
@@ -95,6 +97,8 @@ pub struct Loaded {
     pub admin: AdminPlan,
     /// For the usage writer.
     pub usage: UsagePlan,
+    /// Where replicas are learned from, besides those of the plan.
+    pub discover: Vec<DiscoverPlan>,
     /// What is allowed and probably not meant, each with its place.
     pub warnings: Vec<String>,
     changes: Vec<String>,

@@ -9,6 +9,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 mod demo;
+mod discovery;
 mod every_sink;
 mod gateway_view;
 pub mod inspect;

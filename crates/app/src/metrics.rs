@@ -13,6 +13,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use sluicegate_proxy::usage::{UsageLine, UsageSink};
 
+use crate::discovery::SourceView;
 use crate::inspect::Inspect;
 
 /// Media type of the metrics page.
@@ -29,9 +30,15 @@ impl Metrics {
     ///
     /// # Errors
     /// Never in practice: text is written into memory.
-    pub fn page(&self, gateway: &dyn Inspect, lost_lines: u64) -> Result<String, fmt::Error> {
+    pub(crate) fn page(
+        &self,
+        gateway: &dyn Inspect,
+        sources: &[SourceView],
+        lost_lines: u64,
+    ) -> Result<String, fmt::Error> {
         let mut families = self.requests.families();
         families.extend(now::families(gateway, lost_lines));
+        families.extend(now::source_families(sources));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(family::Page(families)));
         let mut page = String::with_capacity(16 * 1024);

@@ -61,9 +61,10 @@ async fn readyz(State(shown): State<Shown>) -> Response {
 }
 
 async fn metrics_page(State(shown): State<Shown>) -> Result<Response, Failure> {
-    let page = shown.metrics.page(&*shown.gateway, shown.lost_lines()).map_err(|_| {
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics could not be written")
-    })?;
+    let page =
+        shown.metrics.page(&*shown.gateway, &shown.sources.sources(), shown.lost_lines()).map_err(|_| {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics could not be written")
+        })?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response())
 }
 

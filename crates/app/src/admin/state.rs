@@ -8,6 +8,7 @@ use serde::Serialize;
 use sluicegate_core::{EngineLoad, PoolSnapshot, ReplicaSnapshot, Transition};
 
 use super::Shown;
+use crate::discovery::SourceView;
 use crate::inspect::{GaugesView, QueueView, Readiness, health_name};
 use keys::KeyView;
 
@@ -22,6 +23,7 @@ pub(super) struct StateView {
     gauges: GaugesView,
     usage_lines_lost: u64,
     pools: Vec<PoolView>,
+    discovery: Vec<SourceView>,
     queues: Vec<QueueView>,
     keys: Vec<KeyView>,
 }
@@ -85,6 +87,7 @@ impl StateView {
             gauges: shown.gateway.gauges(),
             usage_lines_lost: shown.lost_lines(),
             pools: shown.gateway.pools().iter().map(|(name, now)| PoolView::of(name, now)).collect(),
+            discovery: shown.sources.sources(),
             queues: shown.gateway.queues(),
             keys: shown.gateway.keys().into_iter().map(KeyView::of).collect(),
         }

@@ -43,6 +43,8 @@ macro_rules! choices {
     )+ };
 }
 
+pub(super) use choices;
+
 choices! {
     HalfClose, "way to treat a half-closed client" {
         "abort" => HalfClose::Abort,
@@ -266,7 +268,7 @@ impl Value for Outputs {
     }
 }
 
-fn unknown(what: &str, text: &str, words: &[&str]) -> Refusal {
+pub(super) fn unknown(what: &str, text: &str, words: &[&str]) -> Refusal {
     let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let hint = match nearest(text, words.iter().copied()) {
         Some(word) => format!("did you mean \"{word}\"? Known: {}", quoted.join(", ")),

@@ -13,6 +13,7 @@ use sluicegate_proxy::plan::{KeyHash, ReplicaUrl, SessionSource, Slots, StatusCl
 
 use super::amounts::{Budget, Count, Money};
 use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
+use super::discover::Discover;
 use super::docs;
 use super::headers::Headers;
 use super::names::Name;
@@ -81,10 +82,11 @@ sections! {
     Pool {
         /// Name of the pool, in routes, usage lines and metrics.
         name: Required<Name> = Required(None),
-        /// Base URLs of the replicas, `http://host[:port][/prefix]` or `https://...`.
+        /// Base URLs of the replicas, `http://host[:port][/prefix]` or `https://...`; with `discover` those that stay
+        /// whatever it finds.
         replicas: Vec<Set<ReplicaUrl>> = Vec::new(),
-        /// Asks a service for the replicas.
-        discover: Later = Later,
+        /// Where further replicas are learned from while the gateway runs.
+        discover: Discover = Discover::default(),
         /// Kind of engine. `openai` is a provider's API and is never scraped; all known metric names are read of any
         /// other kind, whichever is named.
         engine: Engine = Engine::Auto,

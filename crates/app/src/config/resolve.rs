@@ -38,6 +38,7 @@ pub(super) fn resolve(
     distinct_addresses(&file.listen.value.address, &file.admin.value.address, problems);
     let usage = usage(&file.usage.value, problems);
     let pools = pools::pools(&file.pools.value, problems, &mut warnings);
+    let discover = pools::sources(&file.pools.value, problems);
     let routes = routes::routes(&file, problems, &mut warnings);
     let keys = keys::keys(&file, problems);
     if !problems.is_empty() {
@@ -51,7 +52,7 @@ pub(super) fn resolve(
     }
     let plan = Plan { gateway_id, listen, pools, routes, keys };
     let changes = super::summary::changes(&file);
-    Some(Loaded { plan, admin, usage: usage?, warnings, changes })
+    Some(Loaded { plan, admin, usage: usage?, discover, warnings, changes })
 }
 
 fn override_addresses(file: &mut File, overrides: &Overrides) {

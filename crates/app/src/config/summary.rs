@@ -66,7 +66,7 @@ pub(super) fn summary(loaded: &Loaded) -> String {
     let token = if loaded.admin.token.is_some() { "with a token" } else { "without a token" };
     let _ = writeln!(out, "admin    {}, {token}", loaded.admin.address);
     let _ = writeln!(out, "usage    {}", usage(loaded));
-    for pool in &plan.pools {
+    for (index, pool) in plan.pools.iter().enumerate() {
         let n = pool.replicas.len();
         let hosted = if pool.hosted { ", a provider's API" } else { "" };
         let slots = match pool.slots {
@@ -77,6 +77,9 @@ pub(super) fn summary(loaded: &Loaded) -> String {
         let _ = writeln!(out, "pool     {}: {n} replica{}{hosted}{slots}", pool.name, plural(n));
         for replica in &pool.replicas {
             let _ = writeln!(out, "           {}", replica.text);
+        }
+        for discover in loaded.discover.iter().filter(|discover| discover.pool == index) {
+            let _ = writeln!(out, "           and those of {}", discover.source.what());
         }
     }
     match &plan.routes {

@@ -2,11 +2,13 @@
 
 mod keys;
 mod queues;
+mod sources;
 
 use sluicegate_core::{PoolSnapshot, ReplicaSnapshot};
 
 use super::family::{Family, Labels};
 use crate::inspect::{HEALTH_STATES, Inspect, health_name};
+pub(super) use sources::families as source_families;
 
 pub(super) fn families(gateway: &dyn Inspect, lost_lines: u64) -> Vec<Family> {
     let pools: Vec<Pool> =

@@ -10,6 +10,7 @@ use sluicegate_wire::Usage;
 
 use super::Metrics;
 use super::requests::REJECTIONS;
+use crate::discovery::SourceView;
 use crate::plain_gateway::PlainGateway;
 
 fn line(outcome: Outcome, status: Option<u16>) -> UsageLine<'static> {
@@ -81,7 +82,7 @@ fn page() -> String {
     metrics.write(&rejected(Outcome::RejectedAuth, 401, "invalid_api_key"));
     metrics.write(&UsageLine { key: Some("team-a"), ..rejected(Outcome::RejectedLimit, 429, "key_limit") });
     metrics.write(&rejected(Outcome::RejectedQueue, 503, "made up elsewhere"));
-    metrics.page(&PlainGateway::default(), 3).unwrap()
+    metrics.page(&PlainGateway::default(), &[source()], 3).unwrap()
 }
 
 #[test]
@@ -122,14 +123,14 @@ fn every_refusal_that_turns_a_request_away_is_a_reason_of_its_own() {
 fn money_that_was_counted_in_millionths_is_shown_whole() {
     let metrics = Metrics::default();
     (0..1000).for_each(|_| metrics.write(&line(Outcome::Ok, Some(200))));
-    let page = metrics.page(&PlainGateway::default(), 0).unwrap();
+    let page = metrics.page(&PlainGateway::default(), &[], 0).unwrap();
     assert!(page.contains("sluicegate_cost_total{route=\"qwen3\",key=\"team-a\"} 4.5\n"), "{page}");
 }
 
 #[test]
 fn an_idle_gateway_shows_every_family_by_name() {
     let names = |page: &str| page.lines().filter(|l| l.starts_with("# TYPE")).map(String::from).collect();
-    let idle: BTreeSet<String> = names(&Metrics::default().page(&PlainGateway::default(), 0).unwrap());
+    let idle: BTreeSet<String> = names(&Metrics::default().page(&PlainGateway::default(), &[], 0).unwrap());
     let busy: BTreeSet<String> = names(&page());
     assert_eq!(idle, busy);
 }
@@ -154,4 +155,16 @@ fn the_documentation_names_exactly_the_metrics_of_the_page() {
     let documented: BTreeSet<(String, &str)> =
         documented.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
     assert_eq!(documented, shown);
+}
+
+fn source() -> SourceView {
+    SourceView {
+        pool: "qwen".into(),
+        source: "dns",
+        what: "dns vllm port 8000".into(),
+        replicas: 2,
+        updates: 1,
+        failures: 3,
+        failing: Some("no address".into()),
+    }
 }

@@ -20,7 +20,6 @@ fn refusals() -> Vec<(String, String)> {
 fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
     let expected = [
         ("tls", "\"tls\""),
-        ("discover", "\"discover\""),
         ("hold", "\"hold\""),
         ("description", "\"description\""),
         ("kind", "kind: \"decision_service\""),

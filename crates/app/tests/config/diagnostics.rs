@@ -151,19 +151,14 @@ gate.toml:6:12: cooldown (10m) is longer than cooldown_max (60s)
 #[test]
 fn a_part_of_a_later_version_is_refused_and_not_ignored() {
     golden(
-        &format!("{POOL}discover = 16\n[limits]\nstore = \"redis://r\""),
+        &format!("{POOL}[limits]\nstore = \"redis://r\""),
         r#"
-gate.toml:5:12: "discover" is not supported yet in this version
-  5 | discover = 16
-    |            ^^
-  hint: remove it
-
-gate.toml:7:9: store: redis:// is not supported yet in this version
-  7 | store = "redis://r"
+gate.toml:6:9: store: redis:// is not supported yet in this version
+  6 | store = "redis://r"
     |         ^^^^^^^^^^^
   hint: remove it
 
-2 errors
+1 error
 "#,
     );
 }

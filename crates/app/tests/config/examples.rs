@@ -32,6 +32,7 @@ fn every_example_loads() {
         names,
         [
             "agents.toml",
+            "discovery.toml",
             "fallback.toml",
             "minimal.toml",
             "policies.toml",
@@ -147,4 +148,18 @@ fn the_bench_file_needs_only_a_replica_from_the_command_line() {
     assert_eq!(&*loaded.plan.pools[0].name, "default");
     assert!(matches!(loaded.plan.routes, RoutesPlan::AskEngines(_)));
     assert!(!loaded.usage.stdout && loaded.usage.file.is_some());
+}
+
+/// What stands in the document is what users paste.
+#[test]
+fn every_snippet_of_the_discovery_document_loads() {
+    let text = std::fs::read_to_string(root().join("docs/discovery.md")).unwrap();
+    let snippets: Vec<&str> =
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let environment = |name: &str| name.ends_with("_KEY").then(|| "k".to_owned()).or(Some("t".into()));
+    let kinds = snippets.iter().map(|snippet| {
+        let loaded = Config::from_text("docs/discovery.md", snippet, &Overrides::default(), &environment);
+        loaded.unwrap_or_else(|errors| panic!("{errors}")).discover[0].source.kind()
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["file", "dns", "dns", "gpustack", "consul", "nomad"]);
 }

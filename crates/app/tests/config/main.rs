@@ -2,6 +2,7 @@
 
 mod contract;
 mod diagnostics;
+mod discover;
 mod examples;
 mod hints;
 mod hosted;
@@ -22,6 +23,7 @@ fn environment(name: &str) -> Option<String> {
         "VLLM_API_KEY" => Some("engine-secret".into()),
         "PROVIDER_KEY_1" => Some("provider-secret-1".into()),
         "PROVIDER_KEY_2" => Some("provider-secret-2".into()),
+        "GPUSTACK_KEY" => Some("gpustack-secret".into()),
         "BLANKS" => Some("two words".into()),
         _ => None,
     }

@@ -24,7 +24,9 @@ fn the_reference_describes_every_key_of_the_contract() {
     let reference = config_docs(DocsFormat::Markdown);
     let keys = contract_keys();
     assert!(keys.len() > 60, "{}", keys.len());
-    for key in keys {
+    // Sections that are written in one line.
+    let section = |key: &str| reference.contains(&format!(".{key}]`"));
+    for key in keys.into_iter().filter(|key| !section(key)) {
         let row = reference.lines().find(|line| line.starts_with(&format!("| `{key}` | ")));
         let cells: Vec<&str> = row.unwrap_or_else(|| panic!("no row for {key}")).split(" | ").collect();
         assert!(cells.len() == 4 && cells.iter().all(|cell| !cell.trim().is_empty()), "{cells:?}");

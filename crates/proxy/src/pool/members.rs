@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sluicegate_core::{Origin, ReplicaId, ReplicaSpec, Serves, Time};
+use sluicegate_core::{Health, Origin, ReplicaId, ReplicaSnapshot, ReplicaSpec, Serves, Time};
 
 use super::{Control, Pool, Replica};
 use crate::plan::{ReplicaPlan, Slots};
@@ -47,7 +47,7 @@ impl Members {
 
 impl Pool {
     /// Makes `wanted` the pool's replicas, next to those of its configuration. One that is not among them any more
-    /// drains: its requests run to their end. One that is new proves itself first, unless the pool had none before.
+    /// drains: its requests run to their end. One that is new proves itself first, unless none that stays is LIVE.
     /// Names tell replicas apart; the second of a name is left out.
     pub fn set_replicas(&self, wanted: &[ReplicaPlan]) -> Update {
         let configured = |name: &str| self.plan.replicas.iter().any(|url| *url.text == *name);
@@ -62,8 +62,10 @@ impl Pool {
             discovered.extract_if(|name, _| !names.contains(&**name)).map(|(_, id)| id).collect();
         let mut added = 0;
         self.with_core(Control::Always, |core, now| {
-            let first = self.replicas().is_empty();
-            let origin = if first { Origin::Startup } else { Origin::Discovered };
+            let stays = |r: &ReplicaSnapshot| r.health == Health::Live && !gone.contains(&r.id);
+            // Who has nobody to prove itself next to must not be kept to a request at a time.
+            let tried = core.snapshot(now).replicas.iter().any(stays);
+            let origin = if tried { Origin::Discovered } else { Origin::Startup };
             for replica in wanted {
                 let name = &replica.url.text;
                 if !configured(name) && !discovered.contains_key(name) {

@@ -7,6 +7,7 @@ use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, Slots};
 
 use crate::config::choices::Engine;
 use crate::config::diagnostics::{Origin, Problems};
+use crate::config::discover::{self, Discover, DiscoverPlan};
 use crate::config::names::Name;
 use crate::config::raw::{Affinity, Health, Pool};
 use crate::config::read::{Required, Set, Value};
@@ -37,7 +38,10 @@ pub(super) fn override_replicas(pools: &mut Vec<Set<Pool>>, urls: &[String], pro
     }
     let replicas = Set { sound: replicas.len() == urls.len(), ..Set::flag(replicas, "--replica") };
     match pools.first_mut() {
-        Some(pool) => pool.value.replicas = replicas,
+        Some(pool) => {
+            pool.value.replicas = replicas;
+            pool.value.discover = Set::unset(Discover::default());
+        }
         None => {
             let name = Set::flag(Required(Some(Name(DEFAULT_POOL.into()))), "--replica");
             pools.push(Set::flag(Pool { name, replicas, ..Pool::default() }, "--replica"));
@@ -78,6 +82,17 @@ pub(super) fn pools(
     pools.iter().filter_map(|pool| plan(&pool.value, problems)).collect()
 }
 
+/// Where replicas are learned from. The index is that of the pool among those that have a name.
+pub(super) fn sources(pools: &[Set<Pool>], problems: &mut Problems<'_>) -> Vec<DiscoverPlan> {
+    let named = pools.iter().filter(|pool| pool.value.name.value.0.is_some());
+    let sources = named.enumerate().filter(|(_, pool)| pool.value.discover.given());
+    let plan = |(pool, set): (usize, &Set<Pool>)| {
+        let source = discover::plan(&set.value.discover, problems)?;
+        Some(DiscoverPlan { pool, source })
+    };
+    sources.filter_map(plan).collect()
+}
+
 fn replicas(
     pool: &Set<Pool>,
     earlier: &[Set<Pool>],
@@ -88,7 +103,9 @@ fn replicas(
     let discovered = pool.value.discover.given();
     if replicas.sound && replicas.value.is_empty() && !discovered {
         let at = if replicas.given() { &replicas.origin } else { &pool.origin };
-        problems.add(at, "the pool has no replica").hint("add replicas = [\"http://HOST:PORT\"]");
+        problems
+            .add(at, "the pool has no replica")
+            .hint("add replicas = [\"http://HOST:PORT\"], or discover = { source = ... }");
     }
     for (i, url) in replicas.value.iter().enumerate() {
         let same = |other: &&Set<ReplicaUrl>| place(&other.value) == place(&url.value);
@@ -112,6 +129,7 @@ fn replicas(
     // A provider has its own fail-over behind its only address.
     if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0)
         && !is_hosted(&pool.value)
+        && !discovered
     {
         let what = format!("pool \"{}\" has one replica: nothing to fail over to", name.0);
         warnings.push(problems.line(&only.origin, &what));

@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use sluicegate_core::{Health, PickRequest, Scrape, Verdict, Weight};
+use sluicegate_core::{PickRequest, Scrape, Verdict, Weight};
 
 use super::*;
 use crate::plan::{PoolPlan, ReplicaUrl};
@@ -73,6 +73,10 @@ fn a_list_is_applied_as_the_difference() {
     scraped(&pool);
     assert_eq!(health(&pool), [Health::Live, Health::Probing], "who comes later proves itself first");
     assert_eq!(set(&pool, &[2, 3]), Update::Applied { added: 0, removed: 0 });
+    assert_eq!(set(&pool, &[4]), Update::Applied { added: 1, removed: 2 });
+    control(&pool);
+    scraped(&pool);
+    assert_eq!(health(&pool), [Health::Live], "nobody else is there");
 }
 
 #[test]

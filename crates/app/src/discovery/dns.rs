@@ -1,0 +1,118 @@
+//! Source `dns`: the A and AAAA records of a name, or the SRV records of a service, asked for again when they have lived
+//! for their time.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{RData, Record};
+use sluicegate_proxy::plan::ReplicaPlan;
+
+use super::backoff::Backoff;
+use super::board::Feed;
+use crate::config::DnsPlan;
+
+/// However short the records live.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// However long they do.
+const LONGEST: Duration = Duration::from_secs(300);
+
+pub(super) async fn follow(asked: &DnsPlan, server: Option<SocketAddr>, feed: &Feed) -> Infallible {
+    let mut backoff = Backoff::default();
+    loop {
+        let pause = match look_up(asked, server).await {
+            Ok(found) => {
+                feed.found(&found.replicas());
+                backoff.reset();
+                found.lives.clamp(SHORTEST, LONGEST)
+            }
+            Err(error) => {
+                feed.failed(&format!("{error:#}"));
+                backoff.next()
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// What the records say.
+#[derive(Debug)]
+struct Found {
+    addresses: Vec<SocketAddr>,
+    /// The shortest time to live.
+    lives: Duration,
+}
+
+impl Found {
+    /// In a fixed order: name servers turn theirs with each answer.
+    fn replicas(&self) -> Vec<ReplicaPlan> {
+        let mut addresses = self.addresses.clone();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.into_iter().map(super::at).collect()
+    }
+
+    fn note(&mut self, record: &Record) {
+        self.lives = self.lives.min(Duration::from_secs(u64::from(record.ttl)));
+    }
+}
+
+/// A resolver without a memory, made anew: the system's name servers may have changed.
+fn resolver(server: Option<SocketAddr>) -> anyhow::Result<TokioResolver> {
+    let mut builder = match server {
+        None => TokioResolver::builder_tokio().context("the system's name servers are not known")?,
+        Some(server) => {
+            let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
+                connection.port = server.port();
+                connection
+            });
+            let server = NameServerConfig::new(server.ip(), true, connections.to_vec());
+            let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        }
+    };
+    builder.options_mut().cache_size = 0;
+    builder.build().context("no resolver")
+}
+
+async fn look_up(asked: &DnsPlan, server: Option<SocketAddr>) -> anyhow::Result<Found> {
+    let resolver = resolver(server)?;
+    let mut found = Found { addresses: Vec::new(), lives: LONGEST };
+    match asked {
+        DnsPlan::Addresses { name, port } => addresses(&resolver, name, *port, &mut found).await?,
+        DnsPlan::Services(name) => {
+            let answer = resolver.srv_lookup(&**name).await.with_context(|| format!("no SRV of {name}"))?;
+            let services = || {
+                answer.answers().iter().filter_map(|record| match &record.data {
+                    RData::SRV(srv) => Some((record, srv)),
+                    _ => None,
+                })
+            };
+            // Others are for when these are gone (RFC 2782); our own health decides what is.
+            let first = services().map(|(_, srv)| srv.priority).min();
+            for (record, srv) in services().filter(|(_, srv)| Some(srv.priority) == first) {
+                found.note(record);
+                addresses(&resolver, &srv.target.to_utf8(), srv.port, &mut found).await?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn addresses(resolver: &TokioResolver, name: &str, port: u16, found: &mut Found) -> anyhow::Result<()> {
+    let answer = resolver.lookup_ip(name).await.with_context(|| format!("no address of {name}"))?;
+    for record in answer.as_lookup().answers() {
+        let ip = match &record.data {
+            RData::A(ip) => IpAddr::V4(ip.0),
+            RData::AAAA(ip) => IpAddr::V6(ip.0),
+            _ => continue,
+        };
+        found.note(record);
+        found.addresses.push(SocketAddr::new(ip, port));
+    }
+    Ok(())
+}

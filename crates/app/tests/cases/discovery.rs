@@ -1,0 +1,151 @@
+//! Replicas that come and go while the gateway runs: the file source, and what holds for all of them.
+
+use std::path::Path;
+
+use sluicegate_testkit::answers::{DONE, LAST_CHUNK, STREAM_HEAD, chunk, text_event};
+use sluicegate_testkit::requests::{CHAT, chat, post};
+use sluicegate_testkit::{Bench, End, Feed, Health, Step, Upstream, send, until};
+use tempfile::TempDir;
+
+/// One pool that learns its replicas from `discover`, and one route to it.
+pub(crate) fn config(discover: &str) -> String {
+    format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\nthreads = 2\n[admin]\naddress = \"127.0.0.1:0\"\n[usage]\noutput = \
+         \"off\"\n[[pools]]\nname = \"pool\"\ndiscover = {discover}\n[pools.health]\nscrape_interval = \
+         \"20ms\"\nscrape_timeout = \"20s\"\nprobing_window = \"100ms\"\n[[routes]]\nmodel = \
+         \"m1\"\n[[routes.targets]]\npool = \"pool\"\n"
+    )
+}
+
+/// The names of the pool's replicas now.
+pub(crate) fn names(bench: &Bench) -> Vec<String> {
+    bench.pools().remove(0).replicas.into_iter().map(|replica| replica.name).collect()
+}
+
+/// Waits until the pool has exactly these.
+pub(crate) async fn has(bench: &Bench, replicas: &[&str]) {
+    let mut expected: Vec<String> = replicas.iter().map(|url| (*url).to_owned()).collect();
+    expected.sort();
+    until(|| {
+        let mut now = names(bench);
+        now.sort();
+        now == expected
+    })
+    .await;
+}
+
+/// What the source says of itself in `/api/state`, once it says `failing`.
+pub(crate) async fn source(bench: &Bench, failing: bool) -> serde_json::Value {
+    loop {
+        let state = bench.admin("/api/state").await.json();
+        let source = state["discovery"][0].clone();
+        if source["failing"].is_string() == failing {
+            return source;
+        }
+    }
+}
+
+fn list(folder: &TempDir, lines: &[String]) {
+    let (next, file) = (folder.path().join("next"), file(folder));
+    std::fs::write(&next, lines.join("\n")).expect("a file can be written");
+    std::fs::rename(next, file).expect("and moved");
+}
+
+fn file(folder: &TempDir) -> impl AsRef<Path> + use<> {
+    folder.path().join("replicas")
+}
+
+fn start(folder: &TempDir) -> Bench {
+    let path = file(folder);
+    Bench::start(&config(&format!("{{ source = \"file\", path = {:?} }}", path.as_ref())))
+}
+
+fn request() -> Vec<u8> {
+    post(CHAT, &chat("m1", ""))
+}
+
+#[tokio::test]
+async fn a_file_changes_and_traffic_moves_without_an_error() {
+    let (old, new) = (Upstream::start("m1"), Upstream::start("m1"));
+    let folder = TempDir::new().expect("a folder");
+    list(&folder, &["# one".into(), old.url()]);
+    let bench = start(&folder);
+    bench.wait_live(1).await;
+    assert_eq!(bench.ask(&request()).await.status(), 200);
+    // Both for a while, as a deployment does: the new one proves itself next to the old one.
+    list(&folder, &[old.url(), new.url()]);
+    let mut asked = 1;
+    while bench.pools()[0].replicas.iter().filter(|r| r.health == Health::Live).count() < 2 {
+        assert_eq!(bench.ask(&request()).await.status(), 200, "request {asked}");
+        asked += 1;
+    }
+    list(&folder, &[new.url()]);
+    while names(&bench).len() > 1 {
+        assert_eq!(bench.ask(&request()).await.status(), 200, "request {asked}");
+        asked += 1;
+    }
+    has(&bench, &[&new.url()]).await;
+    let before = old.counts().requests.get();
+    for _ in 0..5 {
+        assert_eq!(bench.ask(&request()).await.status(), 200);
+        asked += 1;
+    }
+    assert_eq!(old.counts().requests.get(), before, "the old one gets nothing more");
+    old.counts().open_connections.becomes(|open| open == 0).await;
+    let page = bench.admin("/metrics").await.text();
+    assert!(!page.contains(&old.url()), "its series have ended:\n{page}");
+    bench.assert_idle(asked).await;
+}
+
+#[tokio::test]
+async fn a_removed_replicas_running_stream_finishes() {
+    let (old, new) = (Upstream::start("m1"), Upstream::start("m1"));
+    let feed = Feed::new();
+    old.answer_with(vec![send(STREAM_HEAD), Step::Feed(feed.clone())]);
+    let folder = TempDir::new().expect("a folder");
+    list(&folder, &[old.url()]);
+    let bench = start(&folder);
+    bench.wait_live(1).await;
+    let mut client = bench.client().await;
+    client.send(&post(CHAT, &chat("m1", r#","stream":true"#))).await;
+    feed.push(chunk(&text_event("one")));
+    client.head().await;
+    client.event().await;
+    list(&folder, &[new.url()]);
+    until(|| names(&bench).contains(&new.url())).await;
+    assert!(names(&bench).contains(&old.url()), "its stream runs");
+    feed.push(chunk(&text_event("two")));
+    client.event().await;
+    feed.push(chunk(DONE));
+    feed.push(LAST_CHUNK);
+    let (rest, end) = client.rest().await;
+    assert!(end != End::Reset && String::from_utf8_lossy(&rest).contains("[DONE]"), "{end:?}");
+    has(&bench, &[&new.url()]).await;
+    bench.assert_idle(1).await;
+}
+
+#[tokio::test]
+async fn a_source_that_fails_or_is_suddenly_empty_keeps_serving_and_says_so() {
+    let one = Upstream::start("m1");
+    let folder = TempDir::new().expect("a folder");
+    list(&folder, &[one.url()]);
+    let bench = start(&folder);
+    bench.wait_live(1).await;
+    source(&bench, false).await;
+    let broken = ["# nothing left", "http://10.0.0.1:8000\nnonsense"];
+    for text in broken {
+        list(&folder, &[text.to_owned()]);
+        let said = source(&bench, true).await;
+        assert_eq!((&said["source"], &said["replicas"]), (&"file".into(), &1.into()), "{said}");
+        assert_eq!(bench.ask(&request()).await.status(), 200);
+        list(&folder, &[one.url()]);
+        source(&bench, false).await;
+    }
+    std::fs::remove_file(file(&folder)).expect("it was there");
+    let said = source(&bench, true).await;
+    assert!(said["failing"].as_str().is_some_and(|why| why.contains("cannot be read")), "{said}");
+    assert_eq!(bench.metric("sluicegate_discovery_up{pool=\"pool\",source=\"file\"}").await, 0.0);
+    assert_eq!(bench.ask(&request()).await.status(), 200);
+    has(&bench, &[&one.url()]).await;
+    bench.assert_idle(3).await;
+}
