@@ -77,7 +77,8 @@ pub(super) fn pinned(bench: &Bench, cores: &str, lifetime: f64) -> Command {
     }
     words.extend(["taskset", "--cpu-list", cores].map(String::from));
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
+    // Messages end up in the table's notes.
+    command.args(&words[1..]).env("RUST_BACKTRACE", "0");
     command
 }
 

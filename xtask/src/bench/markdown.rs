@@ -20,7 +20,9 @@ pub(super) fn table(results: &Results) -> String {
                 let bold = if *name == GATEWAY { "**" } else { "" };
                 let (least, most) = (row.shown(figure.least), row.shown(figure.most));
                 let spread = if least == most { String::new() } else { format!(" ({least}-{most})") };
-                format!("{bold}{}{bold}{spread}", row.shown(figure.median)).replace(" KiB-", "-")
+                format!("{bold}{}{bold}{spread}", row.shown(figure.median))
+                    .replace(" KiB-", "-")
+                    .replace(" MiB-", "-")
             }
         });
         text += &format!("| {} | {} |\n", row.label, cells.collect::<Vec<_>>().join(" | "));
