@@ -12,6 +12,8 @@ use super::peers::{GATEWAY, find};
 /// Seconds before the measurement: buffers and tables have found their size.
 const WARM: f64 = 20.0;
 const TOKENS_PER_SECOND: f64 = 50.0;
+/// Seconds from which on a slope is more than the coming and going of large bodies.
+const SLOPE_NEEDS: f64 = 600.0;
 /// Points of the curve that are printed.
 const PRINTED: usize = 12;
 
@@ -51,14 +53,18 @@ fn tell(report: &Value) {
     }
     let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
     println!(
-        "\n{} requests, {} tokens, {} errors ({}), {:.0} requests/s, core {:.0} %",
+        "\n{} requests, {} tokens, {} errors (the first: {}), {:.0} requests/s, core {:.0} %",
         report["requests"],
         report["tokens"],
         report["errors"],
-        report["first_error"],
+        report["first_error"].as_str().unwrap_or("none"),
         number("requests_per_second"),
         number("cpu_share") * 100.0
     );
+    if number("seconds") < SLOPE_NEEDS {
+        println!("a run shorter than {:.0} minutes has no slope to speak of", SLOPE_NEEDS / 60.0);
+        return;
+    }
     // The first half may still fill tables up.
     let second_half = &points[points.len() / 2..];
     println!(
