@@ -16,6 +16,7 @@ mod serve;
 mod signals;
 mod sim;
 mod usage;
+mod verify;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ Examples:
   sluicegate usage usage.jsonl --by route --by day
   sluicegate load http://127.0.0.1:8080 --rate 20 --duration 5m
   sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
+  sluicegate verify --only G7 --mode predictive
 
 Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.
 Exit codes: 0 success, 1 failure while running, 2 error in the configuration or the command line.";
@@ -64,6 +66,8 @@ enum Command {
     Usage(Box<usage::UsageArgs>),
     /// Play recorded traffic through simulated replicas, under one policy after the other
     Replay(Box<replay::ReplayArgs>),
+    /// Put the promises to the test: what was measured, what is allowed, pass or fail
+    Verify(verify::VerifyArgs),
     /// Make an API key, or the hash of one
     Key(key::KeyArgs),
     /// Run simulated vLLM replicas
@@ -193,13 +197,18 @@ pub fn run() -> ExitCode {
         }
     };
     // The demo's table shares the terminal with the log.
-    logging::start(if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" });
+    logging::start(if matches!(cli.command, Command::Demo(_) | Command::Verify(_)) {
+        "warn"
+    } else {
+        "info"
+    });
     let ended = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Load(args) => load::run(&args),

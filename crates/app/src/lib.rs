@@ -21,6 +21,7 @@ mod reconcile;
 mod replay;
 pub mod usage_log;
 mod usage_sums;
+mod verify;
 
 pub use app::{App, StartError};
 pub use usage_log::MemorySink;

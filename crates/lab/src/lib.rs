@@ -35,5 +35,6 @@ pub mod load;
 pub mod replay;
 pub mod rivals;
 pub mod rng;
+pub mod scenario;
 pub mod sim;
 pub mod traffic;

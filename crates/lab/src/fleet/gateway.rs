@@ -1,9 +1,9 @@
 //! The decision core as the data plane drives it: one pool, its leases, its queue.
 
-use super::{Ask, AttemptEnd, Chosen, Decider, JobId, Order, Outcome, Report, Settings};
+use super::{Ask, AttemptEnd, Chosen, Decider, Job, JobId, Order, Outcome, Report, Settings};
 use sluicegate_core::{
-    Admission, Effect, Lease, Mode, Origin, PickRequest, Picked, Policies, Pool, PoolSettings, Prompt,
-    QueueLimits, ReplicaSpec, RouteIndex, Scoring, Serves, Ticket, Time, Waiting, Weight,
+    Admission, Effect, Explanation, Lease, Mode, Origin, PickRequest, Picked, Policies, Pool, PoolSettings,
+    Prompt, QueueLimits, ReplicaSpec, RouteIndex, Scoring, Serves, Ticket, Time, Waiting, Weight,
 };
 use std::collections::HashMap;
 
@@ -87,6 +87,14 @@ impl Gateway {
         Self { choosing, ..self }
     }
 
+    /// What [`Decider::choose`] would choose and why, reserving nothing.
+    #[must_use]
+    pub fn explain(&self, now: Time, ask: &Ask<'_>) -> Explanation {
+        let mut blocks = Vec::new();
+        blocks_of(ask.job, self.blocks, &mut blocks);
+        self.pool.explain(now, &question(ask, self.choosing.mode(), self.blocks.1, &blocks))
+    }
+
     /// The core.
     #[must_use]
     pub fn pool(&self) -> &Pool {
@@ -116,29 +124,32 @@ fn text_blocks(engine: u32) -> (usize, u32) {
     (step as usize, step * engine.max(1))
 }
 
+/// What is known of the prompt; not what lies in the answer.
+fn blocks_of(job: &Job, (step, block_tokens): (usize, u32), into: &mut Vec<u64>) {
+    let known = (job.prompt_tokens / block_tokens) as usize;
+    into.clear();
+    into.extend(job.blocks.iter().skip(step - 1).step_by(step).take(known));
+}
+
+fn question<'a>(ask: &Ask<'a>, mode: Mode<'a>, block_tokens: u32, blocks: &'a [u64]) -> PickRequest<'a> {
+    let job = ask.job;
+    let prompt = Prompt { tokens: job.prompt_tokens, blocks, block_tokens, whole_answer: !job.stream };
+    PickRequest {
+        prompt,
+        mode,
+        weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
+        session: job.session,
+        prefix: job.prefix,
+        tried: ask.tried,
+        ..PickRequest::default()
+    }
+}
+
 impl Decider for Gateway {
     fn choose(&mut self, now: Time, ask: &Ask<'_>) -> Chosen {
         let job = ask.job;
-        let (step, block_tokens) = self.blocks;
-        // What lies in the answer is not known yet.
-        let known = (job.prompt_tokens / block_tokens) as usize;
-        self.prompt_blocks.clear();
-        self.prompt_blocks.extend(job.blocks.iter().skip(step - 1).step_by(step).take(known));
-        let prompt = Prompt {
-            tokens: job.prompt_tokens,
-            blocks: &self.prompt_blocks,
-            block_tokens,
-            whole_answer: !job.stream,
-        };
-        let request = PickRequest {
-            prompt,
-            mode: self.choosing.mode(),
-            weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
-            session: job.session,
-            prefix: job.prefix,
-            tried: ask.tried,
-            ..PickRequest::default()
-        };
+        blocks_of(job, self.blocks, &mut self.prompt_blocks);
+        let request = question(ask, self.choosing.mode(), self.blocks.1, &self.prompt_blocks);
         let admission = if ask.with_room {
             self.pool.pick_with_room(now, &request).map_or_else(Admission::No, Admission::Picked)
         } else {
