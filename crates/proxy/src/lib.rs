@@ -3,6 +3,7 @@
 
 mod answer;
 mod attempt;
+mod batch;
 mod body;
 mod buffers;
 mod client;

@@ -18,11 +18,15 @@ use sluicegate_wire::{ClientFraming, chunk_head};
 
 use crate::answer::Piece;
 use crate::attempt::{Shown, reaches_the_engine};
+use crate::batch::others_first;
 use crate::buffers::with_scratch;
 use crate::client::Client;
 use crate::clock;
 use crate::record::Record;
 use crate::usage::Outcome;
+
+/// Largest piece, in bytes, that waits for a batch.
+const BATCHED: usize = 4096;
 
 /// Time limits of one relay.
 #[derive(Debug, Clone, Copy)]
@@ -96,16 +100,11 @@ pub(crate) async fn run(client: &mut Client, shown: Box<Shown>, record: &mut Rec
 
 impl Relay<'_> {
     async fn relay(&mut self) -> Stop {
-        let first = self.begin();
-        let written = self.client.write_or_keep(&[IoSlice::new(&first)], &mut self.rest);
-        drop(first);
-        if written.is_err() {
-            return Stop::ClientGone;
-        }
+        self.rest = self.begin();
         self.over = self.shown.exchange.done.then_some(Stop::Done);
         loop {
             if !self.rest.is_empty()
-                && let Some(stop) = self.flush().await
+                && let Some(stop) = self.write_rest().await
             {
                 return stop;
             }
@@ -218,7 +217,7 @@ impl Relay<'_> {
         let keep = buf.get(..piece.keep).unwrap_or_default();
         if self.shown.exchange.framing != ClientFraming::Chunked {
             let parts = [IoSlice::new(&piece.held), IoSlice::new(keep), IoSlice::new(&piece.tail)];
-            return if piece.len() == 0 { Ok(()) } else { self.client.write_or_keep(&parts, &mut self.rest) };
+            return if piece.len() == 0 { Ok(()) } else { self.write_parts(&parts) };
         }
         let mut size = [0; 18];
         let n = if piece.len() > 0 { chunk_head(piece.len(), &mut size) } else { 0 };
@@ -235,7 +234,28 @@ impl Relay<'_> {
             IoSlice::new(&piece.tail),
             IoSlice::new(end),
         ];
-        self.client.write_or_keep(&parts, &mut self.rest)
+        self.write_parts(&parts)
+    }
+
+    /// Small ones are gathered for a [batch](crate::batch), others written at once: they cost more to copy than to wake
+    /// somebody for.
+    fn write_parts(&mut self, parts: &[IoSlice<'_>]) -> std::io::Result<()> {
+        if parts.iter().map(|part| part.len()).sum::<usize>() > BATCHED {
+            return self.client.write_or_keep(parts, &mut self.rest);
+        }
+        parts.iter().for_each(|part| self.rest.extend_from_slice(part));
+        Ok(())
+    }
+
+    /// Writes what has been gathered, in one batch with others, and waits where the client does not take it at once.
+    async fn write_rest(&mut self) -> Option<Stop> {
+        others_first().await;
+        let rest = std::mem::take(&mut self.rest);
+        match self.client.write_or_keep(&[IoSlice::new(&rest)], &mut self.rest) {
+            Err(_) => Some(Stop::ClientGone),
+            Ok(()) if self.rest.is_empty() => None,
+            Ok(()) => self.flush().await,
+        }
     }
 
     fn arm(&self) {

@@ -9,6 +9,7 @@ use sluicegate_core::{AttemptFailure, Time};
 use sluicegate_wire::{UpstreamHead, write_upstream_head};
 
 use super::{End, Interrupt, Sending, interrupted};
+use crate::batch::others_first;
 use crate::client::Client;
 use crate::clock;
 use crate::credentials::Chosen;
@@ -91,6 +92,7 @@ pub(super) async fn send(
     slices.extend(pieces.iter().map(|p| IoSlice::new(p)));
     let mut left = &mut slices[..];
     client.timer.set(Some(out.deadline));
+    others_first().await;
     poll_fn(|cx| {
         loop {
             IoSlice::advance_slices(&mut left, 0);
