@@ -173,7 +173,10 @@ impl Relay<'_> {
             };
             match read {
                 Poll::Pending => None,
-                Poll::Ready(Err(_)) => Some(Stop::Cut),
+                Poll::Ready(Err(error)) => Some(match self.shown.exchange.answer.broke(&error) {
+                    Ok(piece) => self.pass(&[], piece),
+                    Err(_) => Stop::Cut,
+                }),
                 Poll::Ready(Ok(0)) => Some(match self.shown.exchange.answer.end() {
                     Ok(piece) => self.pass(&[], piece),
                     Err(()) => Stop::Cut,
