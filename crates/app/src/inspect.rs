@@ -249,6 +249,27 @@ pub struct CandidateView {
     pub excluded: Option<String>,
     /// Mode `policy`: what each policy adds to its total. Empty in other modes, and where it was left out.
     pub policies: Vec<PartView>,
+    /// Mode `predictive`: what the request would cost there. None in other modes, and where it was left out.
+    pub predicted: Option<PredictedView>,
+}
+
+/// A cost: `wait + prefill * (1 + delays) + 0.05 * slowed`, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictedView {
+    /// The sum.
+    pub cost: f64,
+    /// Until the engine begins with the request.
+    pub wait: f64,
+    /// Its own prefill, without what is forgiven.
+    pub prefill: f64,
+    /// Prefill that does not count, for a shared beginning to spread.
+    pub forgiven: f64,
+    /// What a second of its prefill delays those who come after.
+    pub delays: f64,
+    /// By which decoding is slowed, its own and that of others.
+    pub slowed: f64,
+    /// Blocks of the prompt that the replica is taken to have in its cache.
+    pub known_blocks: u32,
 }
 
 /// What one policy adds to a candidate's total.

@@ -177,6 +177,7 @@ impl Inspect for PlainGateway {
                 inflight: 1,
                 excluded: None,
                 policies: Vec::new(),
+                predicted: None,
             }],
             steps: Vec::new(),
         })

@@ -22,7 +22,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::credentials::Said;
 use crate::keys::Key;
-use crate::pool::LeaseGuard;
+use crate::pool::{LeaseGuard, Served};
 use crate::record::{Chosen as Place, Record};
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Version};
@@ -208,11 +208,11 @@ async fn run_attempts(
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
             End::Refused(answer) => {
-                lease.settle(Verdict::Neutral, Some(0));
+                lease.settle(Verdict::Neutral, Some(Served::default()));
                 return Ok(Answered::Stored(answer));
             }
             End::CredentialRefused => {
-                lease.settle(Verdict::Neutral, Some(0));
+                lease.settle(Verdict::Neutral, Some(Served::default()));
                 return Err(NoAnswer::Refused(Refusal::CredentialRefused));
             }
             End::ClientGone => return Err(NoAnswer::ClientGone { queued: false }),
@@ -230,7 +230,7 @@ async fn run_attempts(
         let now = clock::now();
         let (verdict, next) = search.attempts.failed(now, failure, &route.plan.retry, &mut route.budget());
         // A place that the request was sent away from has cost nothing.
-        lease.settle(verdict, matches!(failure, AttemptFailure::ReplicaDied { .. }).then_some(0));
+        lease.settle(verdict, matches!(failure, AttemptFailure::ReplicaDied { .. }).then(Served::default));
         tracing::debug!(?failure, ?next, pool = %lease.pool().name(), "attempt failed");
         // A refusal that says more is worth more than a later one that says nothing.
         stored = answer.or(stored);

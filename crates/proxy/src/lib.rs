@@ -4,6 +4,7 @@
 mod answer;
 mod attempt;
 mod batch;
+mod blocks;
 mod body;
 mod buffers;
 mod client;

@@ -131,6 +131,8 @@ pub enum RouteMode {
     Adaptive,
     /// A target by its share, then as in `Adaptive`.
     Weighted(Shares),
+    /// By predicted cost, over all targets. Their pools' settings must ask for predictions.
+    Predictive,
     /// By scores.
     Policy(Policies),
     /// One LIVE replica after the other.
@@ -144,6 +146,7 @@ impl RouteMode {
         match self {
             Self::Adaptive => Mode::Adaptive,
             Self::Weighted(shares) => Mode::Weighted(shares),
+            Self::Predictive => Mode::Predictive,
             Self::Policy(policies) => Mode::Policy(Scoring { policies, decision: None }),
             Self::RoundRobin => Mode::RoundRobin,
         }

@@ -22,7 +22,7 @@ use crate::credentials::Credentials;
 use crate::plan::PoolPlan;
 use crate::targets::Whose;
 
-pub(crate) use lease::LeaseGuard;
+pub(crate) use lease::{LeaseGuard, Served};
 use members::Members;
 pub use members::{MOST_REPLICAS, Update};
 pub(crate) use replica::{Replica, ServedModel};

@@ -14,7 +14,7 @@ use crate::attempt::Exchange;
 use crate::clock;
 use crate::gateway::Gateway;
 use crate::keys::{Key, KeyHold};
-use crate::pool::Replica;
+use crate::pool::{Replica, Served};
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, generates};
 use crate::route::{Prompt, Route};
@@ -254,7 +254,7 @@ impl Record {
                 route.learn_rate(usage.completion_tokens, time);
             }
         }
-        let spent = Spent { tokens: self.used(), cost: self.cost };
+        let spent = Spent { tokens: self.served(false).tokens, cost: self.cost };
         if let Some(hold) = &mut self.hold {
             hold.settle(spent);
         }
@@ -289,9 +289,13 @@ impl Record {
         Some(clock::now().since(self.attempted? + self.connect?))
     }
 
-    /// Tokens used, as far as known.
-    pub(crate) fn used(&self) -> u64 {
-        self.usage.map_or(0, |u| u.prompt_tokens.saturating_add(u.completion_tokens))
+    /// Tokens used, as far as known. `whole`: the answer came to its end.
+    pub(crate) fn served(&self, whole: bool) -> Served {
+        let answer = |u: Usage| u32::try_from(u.completion_tokens).ok();
+        Served {
+            tokens: self.usage.map_or(0, |u| u.prompt_tokens.saturating_add(u.completion_tokens)),
+            generated: self.usage.filter(|_| whole).and_then(answer),
+        }
     }
 
     pub(crate) fn ended(&mut self, outcome: Outcome, error_type: Option<Cow<'static, str>>) {

@@ -293,7 +293,7 @@ impl Relay<'_> {
         };
         self.record.ended(outcome, error_type);
         self.count(true);
-        self.shown.lease.settle(verdict, Some(self.record.used()));
+        self.shown.lease.settle(verdict, Some(self.record.served(verdict == Verdict::Success)));
         let exchange = &mut self.shown.exchange;
         if let Some(upstream) = exchange.upstream.take().filter(|_| exchange.reusable) {
             upstream.keep(self.shown.lease.replica(), clock::now());

@@ -9,6 +9,7 @@ use sluicegate_wire::{
     peek_form, prefix_key, session_key, unescape,
 };
 
+use crate::blocks::Blocks;
 use crate::keys::Key;
 use crate::plan::SessionSource;
 use crate::record::Record;
@@ -47,6 +48,7 @@ pub(crate) struct Resolved {
     pub(crate) ask: Ask,
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
+    blocks: Blocks,
     /// The only replica that knows the response that it is about or follows on.
     pub(crate) bound: Option<Bound>,
 }
@@ -87,18 +89,20 @@ impl Resolved {
             ask: Ask::default(),
             session: None,
             prefix: None,
+            blocks: Blocks::unhashed(0, true),
             bound: Some(bound),
             route,
         }
     }
 
     /// What its choice depends on.
-    pub(crate) fn asked<'a>(&self, tried: &'a [Spot]) -> Asked<'a> {
+    pub(crate) fn asked<'a>(&'a self, tried: &'a [Spot]) -> Asked<'a> {
         Asked {
             model: self.route.model,
             weight: Weight::from_prompt_tokens(self.tokens),
             session: self.session,
             prefix: self.prefix,
+            prompt: self.blocks.prompt(),
             tried,
             only: self.bound.map(|bound| bound.only),
             decision: None,
@@ -185,6 +189,11 @@ pub(crate) fn resolve(
         ask: ask(route, endpoint, tokens, &peek),
         session: session((routes, route), endpoint, salt, headers, body, &peek),
         prefix: prefix_key(body, &peek, route.plan.prefix_chars, salt),
+        blocks: if route.hashes_prompts {
+            Blocks::of(body, &peek, route.cache_salt, tokens)
+        } else {
+            Blocks::unhashed(tokens, !peek.stream)
+        },
         bound,
         route: Arc::clone(route),
         peek: Some(peek),

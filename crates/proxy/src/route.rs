@@ -74,6 +74,10 @@ pub(crate) struct Route {
     pub(crate) model: Option<ModelId>,
     /// Keeps equal session ids and prompts of different routes apart.
     pub(crate) salt: u64,
+    /// Keeps equal prompts for different models apart: the engine's name of it counts, as its cache knows no routes.
+    pub(crate) cache_salt: u64,
+    /// Some pool of its learns from prompts, for its own requests or for those of another route.
+    pub(crate) hashes_prompts: bool,
     pub(crate) index: RouteIndex,
     budget: Mutex<RetryBudget>,
     poison: Mutex<PoisonList>,
@@ -158,8 +162,13 @@ impl Route {
             Some(fallback) => Some(Targets::fallback(&fallback.target, pools)?),
             None => None,
         };
+        let asked_for = plan.targets.first().and_then(|target| target.upstream_model.as_ref());
+        let targets = Targets::new(&plan.targets, pools, plan.mode.clone(), fallback.is_some())?;
+        let learns = |targets: &Targets| targets.pools().any(|pool| pool.plan().settings.predict);
         Some(Arc::new(Self {
             salt: xxh3_64(plan.model.as_bytes()),
+            cache_salt: xxh3_64(asked_for.unwrap_or(&plan.model).as_bytes()),
+            hashes_prompts: learns(&targets) || fallback.as_ref().is_some_and(learns),
             index,
             budget: Mutex::new(RetryBudget::new(&plan.retry)),
             poison: Mutex::new(PoisonList::new(plan.poison_ttl, plan.poison_entries)),
@@ -167,7 +176,7 @@ impl Route {
             poisoned: AtomicBool::new(false),
             bytes_per_token: Learned::new(BYTES_PER_TOKEN),
             tokens_per_second: Learned::new(TOKENS_PER_SECOND),
-            targets: Targets::new(&plan.targets, pools, plan.mode.clone(), fallback.is_some())?,
+            targets,
             fallback,
             plan,
             model,

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sluicegate_core::{
-    Awaited, Decision, Entry, Explanation, Lane, Mode, ModelId, NoReplica, PickRequest, Placed, ReplicaId,
-    Scoring, Session, TargetIndex, Turns, Verdict, Waiting, Weight,
+    Awaited, Decision, Entry, Explanation, Lane, Mode, ModelId, NoReplica, PickRequest, Placed, Prompt,
+    ReplicaId, Scoring, Session, TargetIndex, Turns, Verdict, Waiting, Weight,
 };
 use smallvec::SmallVec;
 
@@ -73,6 +73,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) weight: Weight,
     pub(crate) session: Option<Session>,
     pub(crate) prefix: Option<u64>,
+    pub(crate) prompt: Prompt<'a>,
     pub(crate) tried: &'a [Spot],
     pub(crate) only: Option<Only>,
     /// What a decision service has answered about it.
@@ -256,6 +257,7 @@ impl Targets {
             weight: asked.weight,
             session: asked.session,
             prefix: asked.prefix,
+            prompt: asked.prompt,
             only: asked.only.map(|only| if lane.has(only.target) { only.replica } else { NOBODY }),
             mode,
             has_fallback: self.has_fallback && asked.only.is_none(),

@@ -76,7 +76,8 @@ choices! {
         "weighted" => Mode::Weighted,
         "policy" => Mode::Policy,
         "round_robin" => Mode::RoundRobin,
-    } later { "predictive" }
+        "predictive" => Mode::Predictive,
+    } later {}
     Policy, "policy" {
         "session_affinity" => Policy::SessionAffinity,
         "least_inflight" => Policy::LeastInflight,
@@ -119,6 +120,7 @@ pub(super) enum Mode {
     Weighted,
     Policy,
     RoundRobin,
+    Predictive,
 }
 
 /// What the usage writer does when it cannot keep up.

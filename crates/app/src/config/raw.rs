@@ -167,7 +167,7 @@ sections! {
         /// Further names of it. An answer's `model` is the name that the engine knows, whichever name was asked for.
         aliases: Vec<Set<Name>> = Vec::new(),
         /// How a target and a replica are chosen: see [routing](routing.md). Left out, it follows from what is below:
-        /// `weighted` where targets have weights, `policy` where there are policies. `predictive` is not supported yet.
+        /// `weighted` where targets have weights, `policy` where there are policies.
         mode: Mode = Mode::Adaptive,
         /// Late binding of mode `predictive`.
         hold: Later = Later,

@@ -37,7 +37,7 @@ pub(super) fn resolve(
     let admin = admin(&file.admin.value, problems);
     distinct_addresses(&file.listen.value.address, &file.admin.value.address, problems);
     let usage = usage(&file.usage.value, problems);
-    let pools = pools::pools(&file.pools.value, problems, &mut warnings);
+    let mut pools = pools::pools(&file.pools.value, problems, &mut warnings);
     let discover = pools::sources(&file.pools.value, problems);
     let routes = routes::routes(&file, problems, &mut warnings);
     let keys = keys::keys(&file, problems);
@@ -47,6 +47,7 @@ pub(super) fn resolve(
     let gateway_id: Arc<str> =
         file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
     let routes = routes?;
+    pools::learn_for(&routes, &mut pools);
     if let KeysPlan::Named(plans) = &keys {
         keys::warn(&file, plans, (&pools, &routes), problems, &mut warnings);
     }

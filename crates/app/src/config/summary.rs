@@ -143,6 +143,7 @@ fn mode_words(mode: &RouteMode) -> String {
         RouteMode::Adaptive => "by load and warm caches".into(),
         RouteMode::Weighted(_) => "by shares".into(),
         RouteMode::RoundRobin => "in turn".into(),
+        RouteMode::Predictive => "by predicted cost".into(),
         RouteMode::Policy(policies) => {
             let all: Vec<String> =
                 policies.each().map(|(policy, weight)| format!("{} {weight}", policy.as_str())).collect();
@@ -157,7 +158,9 @@ fn share(mode: &RouteMode, target: TargetIndex) -> String {
         RouteMode::Weighted(shares) => {
             format!("{:.3} % ", f64::from(shares.of(target)) / shares.sum() * 100.0).replace(".000", "")
         }
-        RouteMode::Adaptive | RouteMode::Policy(_) | RouteMode::RoundRobin => String::new(),
+        RouteMode::Adaptive | RouteMode::Predictive | RouteMode::Policy(_) | RouteMode::RoundRobin => {
+            String::new()
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! An explanation with names in the place of numbers, and what would be done at the fallback put behind the rest.
 
-use sluicegate_core::{Candidate, NoPlace, Reason};
+use sluicegate_core::{Candidate, NoPlace, Predicted, Reason};
 use sluicegate_proxy::{Explained, ExplainedWay, Key, Refusal, TargetName};
 
-use crate::inspect::{CandidateView, ExplainedView, OutcomeView, PartView, health_name, no_replica_name};
+use crate::inspect::{
+    CandidateView, ExplainedView, OutcomeView, PartView, PredictedView, health_name, no_replica_name,
+};
 
 pub(super) fn view(explained: Explained, key: Option<&Key>) -> ExplainedView {
     let hash = |hash: u64| format!("{hash:016x}");
@@ -82,6 +84,11 @@ pub(super) fn name(target: &TargetName) -> String {
     }
 }
 
+fn predicted_view(predicted: Predicted) -> PredictedView {
+    let Predicted { known_blocks, wait, prefill, forgiven, delays, slowed, cost } = predicted;
+    PredictedView { cost, wait, prefill, forgiven, delays, slowed, known_blocks }
+}
+
 fn candidate_view(candidate: &Candidate, target: String, excluded: Option<&str>) -> CandidateView {
     let part = |(policy, part): &(sluicegate_core::Policy, f64)| PartView {
         policy: policy.as_str().to_owned(),
@@ -96,5 +103,6 @@ fn candidate_view(candidate: &Candidate, target: String, excluded: Option<&str>)
         inflight: candidate.inflight,
         excluded: excluded.or(candidate.excluded).map(str::to_owned),
         policies: candidate.parts.iter().map(part).collect(),
+        predicted: candidate.predicted.map(predicted_view),
     }
 }

@@ -37,6 +37,7 @@ mod multipart;
 mod parsing;
 mod pipelines;
 mod poison;
+mod predicted;
 mod queue_races;
 mod queue_room;
 mod queue_turns;

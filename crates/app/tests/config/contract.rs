@@ -30,7 +30,6 @@ fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
         ("tokens", "\"tokens\""),
         ("model", "\"model\""),
         ("instructions", "\"instructions\""),
-        ("mode", "mode: \"predictive\""),
         ("store", "store: redis://"),
     ];
     let expected: Vec<(String, String)> = expected
@@ -48,8 +47,6 @@ fn what_a_later_version_brings_is_known_by_name() {
              \"a\" }}]\n{route}\n"
         )
     };
-    let mode = findings(&with("mode = \"predictive\""));
-    assert_eq!(mode, ["7:8: mode: \"predictive\" is not supported yet in this version"]);
     for kind in ["decision_service", "prefix_cache", "predicted_ttft"] {
         let found = findings(&with(&format!("policies = [{{ kind = \"{kind}\" }}]")));
         assert_eq!(found, [format!("7:22: kind: \"{kind}\" is not supported yet in this version")]);

@@ -36,6 +36,7 @@ fn every_example_loads() {
             "fallback.toml",
             "minimal.toml",
             "policies.toml",
+            "predictive.toml",
             "production.toml",
             "shares.toml",
             "team-keys.toml",
@@ -97,6 +98,25 @@ route    chat, by scores: session_affinity 1, least_inflight 2, queue_depth 1
            -> pool spare, model Qwen/Qwen3-32B
 ";
     assert_eq!(told, expected);
+}
+
+#[test]
+fn the_predictive_example_chooses_by_cost_and_has_its_pool_learn() {
+    let (route, told) = route_of("examples/predictive.toml");
+    assert_eq!(route.mode, RouteMode::Predictive);
+    let expected = "\
+route    chat, by predicted cost
+           -> pool engines, model Qwen/Qwen3-32B
+";
+    assert_eq!(told, expected);
+    let learns = |name| {
+        let loaded = example(name, &Overrides::default());
+        loaded.plan.pools.iter().map(|pool| pool.settings.predict).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (learns("examples/predictive.toml"), learns("examples/minimal.toml")),
+        (vec![true], vec![false])
+    );
 }
 
 #[test]

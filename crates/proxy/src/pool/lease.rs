@@ -16,6 +16,15 @@ pub(crate) struct LeaseGuard {
     pub(super) lease: Option<Lease>,
 }
 
+/// What a request cost its replica, in tokens.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Served {
+    /// Prompt and answer.
+    pub(crate) tokens: u64,
+    /// The answer, where it came whole.
+    pub(crate) generated: Option<u32>,
+}
+
 impl LeaseGuard {
     pub(crate) fn replica(&self) -> &Arc<Replica> {
         &self.replica
@@ -37,17 +46,17 @@ impl LeaseGuard {
         }
     }
 
-    /// Gives the lease back, once: a later verdict is not booked. `served`: what the request cost, in tokens, where
-    /// that is known.
-    pub(crate) fn settle(&mut self, verdict: Verdict, served: Option<u64>) {
+    /// Gives the lease back, once: a later verdict is not booked. `served`: what the request cost, where that is known.
+    pub(crate) fn settle(&mut self, verdict: Verdict, served: Option<Served>) {
         let Some(mut lease) = self.lease.take() else { return };
         let last_byte = self.replica.last_byte();
         // Anything bad may bring the next scrape forward.
         let good = matches!(verdict, Verdict::Success | Verdict::Neutral);
         let control = if good { Control::IfEffects } else { Control::Always };
         self.pool.with_core(control, |core, now| {
-            if let Some(tokens) = served {
-                core.served(&mut lease, tokens);
+            if let Some(served) = served {
+                core.served(&mut lease, served.tokens);
+                served.generated.into_iter().for_each(|tokens| core.generated(tokens));
             }
             core.release(now, lease, verdict, last_byte);
         });

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use sluicegate_core::{Denial, NoReplica, Picked, Ticket, Verdict};
 use smallvec::SmallVec;
 
-use super::{Control, LeaseGuard, Pool, Reserved};
+use super::{Control, LeaseGuard, Pool, Reserved, Served};
 use crate::targets::Whose;
 
 /// Where a waiting request is told what became of it. Written under the core's lock, read by the request's task.
@@ -134,7 +134,7 @@ impl Drop for Place {
             // Granted, and never taken up.
             State::Granted { picked, epoch } => {
                 if let Ok(mut reserved) = self.reserved(picked, epoch) {
-                    reserved.lease.settle(Verdict::Neutral, Some(0));
+                    reserved.lease.settle(Verdict::Neutral, Some(Served::default()));
                 }
             }
             State::Empty | State::Waiting(_) => {

@@ -62,7 +62,7 @@ impl Relay<'_> {
     pub(super) fn broke_off(&mut self, verdict: Verdict, outcome: Outcome, why: &'static str) {
         self.record.ended(outcome, Some(Cow::Borrowed(why)));
         self.count(false);
-        self.shown.lease.settle(verdict, Some(self.record.used()));
+        self.shown.lease.settle(verdict, Some(self.record.served(false)));
     }
 
     /// Tells an event stream's client that the stream broke off: an error event before the abnormal end. False where

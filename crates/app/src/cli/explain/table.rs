@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::inspect::{CandidateView, ExplainedView, OutcomeView};
+use crate::inspect::{CandidateView, ExplainedView, OutcomeView, PredictedView};
 use crate::usage_sums::plain;
 
 const LEGEND: &str = "
@@ -94,8 +94,14 @@ fn is_chosen(candidate: &CandidateView, outcome: &OutcomeView) -> bool {
     *name == candidate.name && target.as_ref().is_none_or(|target| *target == candidate.target)
 }
 
-/// The total of a candidate's scores, and what each policy adds to it.
+/// What a candidate costs, or the total of its scores; and what that is made of.
 fn parts(candidate: &CandidateView) -> String {
+    if let Some(PredictedView { cost, wait, prefill, delays, slowed, known_blocks, .. }) = candidate.predicted
+    {
+        return format!(
+            "cost {cost:.3} s: wait {wait:.3}, prefill {prefill:.3} of all but {known_blocks} blocks, delays {delays:.2}, slowed {slowed:.2}"
+        );
+    }
     if candidate.policies.is_empty() {
         return String::new();
     }
@@ -119,6 +125,7 @@ mod tests {
             inflight: 1,
             excluded: excluded.map(Into::into),
             policies: Vec::new(),
+            predicted: None,
         }
     }
 

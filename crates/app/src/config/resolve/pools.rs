@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
-use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, Slots};
+use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, RouteMode, RoutesPlan, Slots};
 
 use crate::config::choices::Engine;
 use crate::config::diagnostics::{Origin, Problems};
@@ -160,6 +160,20 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
         slots: pool.slots.value,
         hosted: is_hosted(pool),
     })
+}
+
+/// Pools learn to predict where some route chooses by that.
+pub(super) fn learn_for(routes: &RoutesPlan, pools: &mut [PoolPlan]) {
+    let routes = match routes {
+        RoutesPlan::Fixed(routes) => routes.as_slice(),
+        RoutesPlan::AskEngines(template) => std::slice::from_ref(&**template),
+    };
+    let by_cost = routes.iter().filter(|route| route.mode == RouteMode::Predictive);
+    for target in by_cost.flat_map(|route| &route.targets) {
+        if let Some(pool) = pools.get_mut(target.pool) {
+            pool.settings.predict = true;
+        }
+    }
 }
 
 /// Whether the pool is a provider's API.

@@ -119,10 +119,9 @@ fn mode(route: &Set<Route>, problems: &mut Problems<'_>) -> Option<RouteMode> {
     let made = match word {
         Mode::Weighted => shape.shares(problems).map(RouteMode::Weighted),
         Mode::Policy => shape.policies(problems).map(RouteMode::Policy),
-        Mode::Adaptive | Mode::RoundRobin => {
-            shape.neither(word, problems);
-            Some(if word == Mode::Adaptive { RouteMode::Adaptive } else { RouteMode::RoundRobin })
-        }
+        Mode::Adaptive => shape.neither(word, problems).then_some(RouteMode::Adaptive),
+        Mode::RoundRobin => shape.neither(word, problems).then_some(RouteMode::RoundRobin),
+        Mode::Predictive => shape.neither(word, problems).then_some(RouteMode::Predictive),
     };
     made.filter(|_| problems.count() == before)
 }
@@ -210,7 +209,8 @@ impl Shape<'_> {
         Policies::new(all)
     }
 
-    fn neither(&self, word: Mode, problems: &mut Problems<'_>) {
+    /// True where there are neither weights nor policies.
+    fn neither(&self, word: Mode, problems: &mut Problems<'_>) -> bool {
         let route = &self.route.value;
         let policies = route.policies.given().then_some(&route.policies.origin);
         for (what, at, mode) in [("weights", self.weight, "weighted"), ("policies", policies, "policy")] {
@@ -221,6 +221,7 @@ impl Shape<'_> {
                     .hint(format!("leave them out, or write mode = \"{mode}\""));
             }
         }
+        self.weight.is_none() && policies.is_none()
     }
 }
 
