@@ -81,6 +81,7 @@ fn choosing(mode: &RouteMode) -> Choosing {
         // Shares of targets that are all in one pool say only which model is asked for.
         RouteMode::Adaptive | RouteMode::Weighted(_) => Choosing::Adaptive,
         RouteMode::Policy(policies) => Choosing::Policy(policies.clone()),
+        RouteMode::Predictive => Choosing::Predictive,
         RouteMode::RoundRobin => Choosing::RoundRobin,
     }
 }
