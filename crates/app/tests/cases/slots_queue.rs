@@ -296,15 +296,13 @@ async fn a_45_clients_that_leave_before_the_head_leave_no_place_taken() {
         }
     }
     bench.assert_idle(300).await;
-    let before = both.map(|up| up.counts().requests.get());
     let gate = Gate::new();
     for up in both {
         up.answer_with(vec![Step::Wait(gate.clone()), send(chat_answer("a", 1, 1))]);
     }
     let mut clients = sent(&bench, (0..100).map(|_| ask_as("ann", "u", ""))).await;
-    until(|| both.iter().zip(before).map(|(up, n)| up.counts().requests.get() - n).sum::<u64>() == 100).await;
-    let shares = [0, 1].map(|i| both[i].counts().requests.get() - before[i]);
-    assert_eq!(shares, [50, 50]);
+    // In the gateway's books: a replica may still be reading what was sent for a client just as it left.
+    until(|| both.iter().all(|up| bench.replica(up).inflight == 50)).await;
     gate.open();
     for client in &mut clients {
         assert_eq!(client.answer().await.status(), 200);
