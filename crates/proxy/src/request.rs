@@ -56,7 +56,7 @@ enum Ready {
 pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec<u8>) -> After {
     let mut record = Record::new(gateway);
     let mut manner = Manner { dialect: Dialect::OpenAi, http11: true, keep_alive: false, head_only: false };
-    // Boxed, so that a stream that is being relayed does not carry the room of the phases before it.
+    // Boxed, as refusals are, so that a stream that is being relayed does not carry the room of what it is not.
     let ready = Box::pin(until_answer(gateway, client, head, &mut record, &mut manner)).await;
     let write_idle = gateway.plan.listen.write_idle_timeout;
     let sent = match ready {
@@ -66,7 +66,7 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
         Err(NoAnswer::Refused(refusal)) => {
             let refusal = record.count_refused(refusal);
             record.turned_away(&refusal);
-            respond::refuse(client, &manner, &refusal, &mut record, write_idle).await
+            Box::pin(respond::refuse(client, &manner, &refusal, &mut record, write_idle)).await
         }
         Err(NoAnswer::ClientGone { queued }) => {
             let outcome = if queued { Outcome::ClientGoneQueued } else { Outcome::ClientGone };

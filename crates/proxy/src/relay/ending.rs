@@ -11,7 +11,7 @@ use crate::usage::Outcome;
 
 impl Relay<'_> {
     /// Ends the relay on the client's side and writes down how it went.
-    pub(super) async fn conclude(mut self, stop: Stop) -> bool {
+    pub(super) async fn conclude(&mut self, stop: Stop) -> bool {
         self.concluded = true;
         let observer = self.shown.exchange.answer.observer();
         let ended = observer.is_some_and(|o| o.ended());

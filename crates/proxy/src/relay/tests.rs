@@ -127,7 +127,7 @@ fn the_engine_is_stopped_before_a_slow_client_is_told_why() {
             let mut slow = slow().await;
             let mut record = Record::new(slow.running.gateway());
             let shown = slow.shown.take().expect("once");
-            let relay = Relay {
+            let mut relay = Relay {
                 client: &mut slow.client,
                 shown,
                 record: &mut record,
