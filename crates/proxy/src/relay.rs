@@ -257,8 +257,7 @@ impl Relay<'_> {
         match self.client.write_or_keep(&[IoSlice::new(&rest)], &mut self.rest) {
             Err(_) => Some(Stop::ClientGone),
             Ok(()) if self.rest.is_empty() => None,
-            // Boxed: streams whose clients keep up have no part of it.
-            Ok(()) => Box::pin(self.flush()).await,
+            Ok(()) => self.flush().await,
         }
     }
 

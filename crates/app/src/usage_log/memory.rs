@@ -1,6 +1,7 @@
 //! Usage lines kept in memory, for tests that read them.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use sluicegate_proxy::usage::{UsageLine, UsageSink};
 use tokio::sync::Notify;
@@ -10,15 +11,17 @@ use super::line::append_line;
 /// Keeps every line as the JSON text that the log would write. Grows without bound: for tests only.
 #[derive(Debug, Default)]
 pub struct MemorySink {
-    lines: Mutex<Vec<String>>,
+    lines: Mutex<Vec<(SystemTime, String)>>,
     grown: Notify,
 }
 
 impl MemorySink {
-    /// The lines so far, without their line feeds.
+    /// The lines so far, without their line feeds, in the order in which the requests began: a client may have its
+    /// answer, and the next one's too, before the first one's line is written by another thread.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(|(_, text)| text.clone()).collect()
     }
 
     /// Waits until there are at least `count` lines and returns all of them.
@@ -43,7 +46,10 @@ impl UsageSink for MemorySink {
         append_line(&mut out, line, "gw-test");
         out.pop();
         let text = String::from_utf8_lossy(&out).into_owned();
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = lines.partition_point(|(time, _)| *time <= line.time);
+        lines.insert(at, (line.time, text));
+        drop(lines);
         self.grown.notify_waiters();
     }
 }
