@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use crate::config::AdminPlan;
+use crate::decisions::DecisionServices;
 use crate::discovery::Board;
 use crate::inspect::Inspect;
 use crate::metrics::Metrics;
@@ -37,6 +38,8 @@ pub struct Shown {
     pub usage_log: Option<Arc<UsageLog>>,
     /// What the sources of replicas say of themselves.
     pub(crate) sources: Arc<Board>,
+    /// The decision services.
+    pub(crate) decisions: Arc<DecisionServices>,
 }
 
 impl Shown {

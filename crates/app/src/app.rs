@@ -11,6 +11,7 @@ use sluicegate_proxy::{Gateway, Running};
 
 use crate::admin::{AdminListener, AdminServer, Shown};
 use crate::config::Loaded;
+use crate::decisions::{Asking, DecisionServices};
 use crate::discovery::Discovery;
 use crate::every_sink::EverySink;
 use crate::gateway_view::GatewayView;
@@ -50,6 +51,9 @@ pub enum StartError {
     /// The thread that learns replicas cannot be made.
     #[error("cannot begin to learn replicas")]
     Discovery(#[source] std::io::Error),
+    /// The thread that asks decision services cannot be made.
+    #[error("cannot begin to ask decision services")]
+    Decisions(#[source] std::io::Error),
     /// The usage log cannot be written.
     #[error("cannot write usage lines{}", file.as_ref().map(|f| format!(" to {}", f.display())).unwrap_or_default())]
     UsageLog {
@@ -66,6 +70,7 @@ pub struct App {
     usage_log: Option<Arc<UsageLog>>,
     admin: AdminServer,
     discovery: Discovery,
+    asking: Asking,
     running: Running,
 }
 
@@ -76,7 +81,7 @@ impl App {
     /// # Errors
     /// A listener cannot be bound, the usage file not opened, or a thread not made; nothing is left running then.
     pub fn start(loaded: Loaded, sinks: Vec<Arc<dyn UsageSink>>) -> Result<Self, StartError> {
-        let Loaded { plan, admin, usage, discover, .. } = loaded;
+        let Loaded { plan, admin, usage, discover, decisions, .. } = loaded;
         let admin_error = |source| StartError::Admin { address: admin.address, source };
         let admin_listener =
             AdminListener::bind(&admin).map_err(|source| match (source.kind(), plan.listen.address) {
@@ -95,16 +100,17 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let sink = EverySink::new(Arc::clone(&metrics), usage_log.clone(), sinks);
         let (address, gateway_id) = (plan.listen.address, Arc::clone(&plan.gateway_id));
-        let running =
-            Gateway::start(plan, Arc::new(sink)).map_err(|source| StartError::Listen { address, source })?;
+        let (decisions, asking) = DecisionServices::start(decisions).map_err(StartError::Decisions)?;
+        let running = Gateway::start(plan, Arc::new(sink), decisions.clone())
+            .map_err(|source| StartError::Listen { address, source })?;
         let view = Arc::new(GatewayView::new(Arc::clone(running.gateway())));
         let gateway: Arc<dyn Inspect> = view.clone();
         let discovery =
             Discovery::start(discover, running.gateway().pools()).map_err(StartError::Discovery)?;
         let sources = Arc::clone(discovery.board());
-        let shown = Shown { gateway_id, gateway, metrics, usage_log: usage_log.clone(), sources };
+        let shown = Shown { gateway_id, gateway, metrics, usage_log: usage_log.clone(), sources, decisions };
         let admin = admin_listener.serve(shown).map_err(admin_error)?;
-        Ok(Self { view, usage_log, admin, discovery, running })
+        Ok(Self { view, usage_log, admin, discovery, asking, running })
     }
 
     /// Where clients connect.
@@ -147,7 +153,7 @@ impl App {
     /// Returns the number of requests cut. Blocks: not for an async task.
     #[must_use = "requests may have been cut"]
     pub fn finish(self, limit: Duration) -> usize {
-        let Self { view, usage_log, admin, discovery, running } = self;
+        let Self { view, usage_log, admin, discovery, asking, running } = self;
         view.draining();
         running.begin_drain();
         drop(discovery);
@@ -155,6 +161,7 @@ impl App {
             log.ending();
         }
         let cut = running.finish(limit);
+        drop(asking);
         // The admin side shows the drain until the end; after it nobody writes usage lines.
         drop(admin);
         if let Some(log) = usage_log {

@@ -127,7 +127,7 @@ Examples:
   sluicegate explain --file body.json
 where body.json is the body of a chat completion, or a whole request:
   {\"method\": \"POST\", \"path\": \"/v1/completions\", \"headers\": {\"x-session-id\": \"s-17\"}, \"body\": {...}}
-and may say \"key\": \"team-a\" as well.")]
+and may say \"key\": \"team-a\" or \"decide\": true as well.")]
 pub(crate) struct ExplainArgs {
     /// Admin side of the gateway
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
@@ -150,6 +150,9 @@ pub(crate) struct ExplainArgs {
     /// Text of the made-up chat's only message
     #[arg(long, default_value = "Hello", requires = "model")]
     pub(crate) text: String,
+    /// Ask the route's decision service, as a request would; without it only an answer that is known already counts
+    #[arg(long)]
+    pub(crate) decide: bool,
 }
 
 /// Options of `demo`.

@@ -5,6 +5,7 @@
 
 mod amounts;
 mod choices;
+mod decision;
 mod diagnostics;
 mod discover;
 mod docs;
@@ -33,6 +34,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use choices::OnFull;
+pub use decision::DecisionServicePlan;
 pub use diagnostics::Diagnostics;
 pub use discover::{ApiPlan, DiscoverPlan, DnsPlan, SourcePlan, Via};
 pub use docs::{DocsFormat, config_docs};
@@ -99,6 +101,8 @@ pub struct Loaded {
     pub usage: UsagePlan,
     /// Where replicas are learned from, besides those of the plan.
     pub discover: Vec<DiscoverPlan>,
+    /// The decision services that routes ask, as their plans number them.
+    pub decisions: Vec<DecisionServicePlan>,
     /// What is allowed and probably not meant, each with its place.
     pub warnings: Vec<String>,
     changes: Vec<String>,

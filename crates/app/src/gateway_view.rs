@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluicegate_core::{Health, PoolSnapshot};
 use sluicegate_proxy::plan::AllowedRoutes;
-use sluicegate_proxy::{Gateway, Key};
+use sluicegate_proxy::{Depth, Gateway, Key, ToExplain};
 
 use crate::config::nearest;
 use crate::inspect::{
-    ExplainRequest, ExplainedView, GaugesView, Inspect, KeyState, NotFound, QueueView, Readiness, RefusedView,
+    ExplainRequest, ExplainedView, Explaining, GaugesView, Inspect, KeyState, NotFound, QueueView, Readiness,
+    RefusedView,
 };
 
 /// Most names of keys that a refusal lists.
@@ -32,6 +33,18 @@ impl GatewayView {
     /// A shutdown was asked for.
     pub(crate) fn draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+    }
+
+    async fn explained(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
+        let ExplainRequest { method, target, headers, body, key, decide } = request;
+        let key = key.as_deref().map(|name| self.key(name)).transpose()?;
+        let depth = if *decide { Depth::Service } else { Depth::Known };
+        let explained = self.gateway.explain(ToExplain { method, target, headers, body, key, depth }).await;
+        explained.map(|explained| explained::view(explained, key)).map_err(|refusal| RefusedView {
+            status: refusal.status(),
+            code: refusal.code().to_owned(),
+            message: refusal.message(),
+        })
     }
 
     fn key(&self, name: &str) -> Result<&Key, RefusedView> {
@@ -89,17 +102,8 @@ impl Inspect for GatewayView {
         }
     }
 
-    fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
-        let ExplainRequest { method, target, headers, body, key } = request;
-        let key = key.as_deref().map(|name| self.key(name)).transpose()?;
-        match self.gateway.explain(method, target, headers, body, key) {
-            Ok(explained) => Ok(explained::view(explained, key)),
-            Err(refusal) => Err(RefusedView {
-                status: refusal.status(),
-                code: refusal.code().to_owned(),
-                message: refusal.message(),
-            }),
-        }
+    fn explain<'a>(&'a self, request: &'a ExplainRequest) -> Explaining<'a> {
+        Box::pin(self.explained(request))
     }
 
     fn set_draining(&self, pool: &str, replica: &str, draining: bool) -> Result<(), NotFound> {

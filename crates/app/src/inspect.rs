@@ -1,5 +1,6 @@
 //! What the admin side may ask a running gateway. The seam lets metrics and admin API be tested on plain data.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -23,13 +24,16 @@ pub trait Inspect: Send + Sync + 'static {
     ///
     /// # Errors
     /// The request would be refused before a replica is chosen.
-    fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView>;
+    fn explain<'a>(&'a self, request: &'a ExplainRequest) -> Explaining<'a>;
     /// Drains a replica, or ends its drain.
     ///
     /// # Errors
     /// There is no such pool or replica.
     fn set_draining(&self, pool: &str, replica: &str, draining: bool) -> Result<(), NotFound>;
 }
+
+/// An explanation on its way: a decision service may have to be waited for.
+pub type Explaining<'a> = Pin<Box<dyn Future<Output = Result<ExplainedView, RefusedView>> + Send + 'a>>;
 
 /// Whether requests are welcome; a refusal has its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +177,8 @@ pub struct ExplainRequest {
     pub body: Vec<u8>,
     /// Name of the key that sends it; None: whoever may use every route.
     pub key: Option<String>,
+    /// Its decision service is asked. False: only an answer that is known already counts.
+    pub decide: bool,
 }
 
 /// What would be done with a request, and why.
@@ -184,6 +190,8 @@ pub struct ExplainedView {
     pub key: Option<String>,
     /// The route's targets, its fallback last: pool, `/`, model.
     pub targets: Vec<String>,
+    /// What the route's decision service says, where it is asked about such a request.
+    pub decision: Option<DecisionView>,
     /// Hash of the session key, in hexadecimal digits, where there is one.
     pub session: Option<String>,
     /// Hash of the prefix key, likewise.
@@ -196,6 +204,17 @@ pub struct ExplainedView {
     pub candidates: Vec<CandidateView>,
     /// The steps of the choice, in words.
     pub steps: Vec<String>,
+}
+
+/// What a decision service says about a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecisionView {
+    /// Each model that it is asked about, and its probability; 0 without an answer.
+    pub models: Vec<(String, f64)>,
+    /// How sure it is: the policy's weight is multiplied by it.
+    pub confidence: f64,
+    /// Why there is no answer; `not_asked` where none is known and the explanation was not to ask.
+    pub abstains: Option<String>,
 }
 
 /// Where a request would go.

@@ -8,6 +8,7 @@ mod admin_client;
 pub mod app;
 pub mod cli;
 pub mod config;
+mod decisions;
 mod demo;
 mod discovery;
 mod every_sink;

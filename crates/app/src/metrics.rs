@@ -1,6 +1,7 @@
 //! The metrics page: counters and histograms fed by usage lines, and the state of pools and replicas read at scrape
 //! time. Label values come from the configuration, the engines' model lists or closed lists, never from a client.
 
+mod decisions;
 mod family;
 mod now;
 mod requests;
@@ -13,6 +14,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use sluicegate_proxy::usage::{UsageLine, UsageSink};
 
+use crate::decisions::DecisionsView;
 use crate::discovery::SourceView;
 use crate::inspect::Inspect;
 
@@ -34,11 +36,13 @@ impl Metrics {
         &self,
         gateway: &dyn Inspect,
         sources: &[SourceView],
+        decisions: &[DecisionsView],
         lost_lines: u64,
     ) -> Result<String, fmt::Error> {
         let mut families = self.requests.families();
         families.extend(now::families(gateway, lost_lines));
         families.extend(now::source_families(sources));
+        families.extend(decisions::families(decisions));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(family::Page(families)));
         let mut page = String::with_capacity(16 * 1024);

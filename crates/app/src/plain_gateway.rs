@@ -10,8 +10,8 @@ use sluicegate_core::{
 };
 
 use crate::inspect::{
-    CandidateView, ClassQueueView, ExplainRequest, ExplainedView, GaugesView, Inspect, KeyQueueView,
-    KeyState, NotFound, OutcomeView, QueueView, Readiness, RefusedView, RouteQueueView,
+    CandidateView, ClassQueueView, ExplainRequest, ExplainedView, Explaining, GaugesView, Inspect,
+    KeyQueueView, KeyState, NotFound, OutcomeView, QueueView, Readiness, RefusedView, RouteQueueView,
 };
 
 /// Two replicas in one pool, two routes, two keys; what was drained is remembered.
@@ -150,37 +150,8 @@ impl Inspect for PlainGateway {
         GaugesView { open_connections: 5, open_requests: 2, accepted_total: 90, refused_heads_total: 1 }
     }
 
-    fn explain(&self, request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
-        if request.target != "/v1/chat/completions" {
-            let message = format!("{} {} is not routed", request.method, request.target);
-            return Err(RefusedView { status: 404, code: "not_found".into(), message });
-        }
-        Ok(ExplainedView {
-            route: "qwen3".into(),
-            key: request.key.clone(),
-            targets: vec!["big".into()],
-            session: request.headers.iter().find(|(name, _)| name == "x-session-id").map(|(_, v)| v.clone()),
-            prefix: None,
-            estimated_prompt_tokens: u64::try_from(request.body.len()).unwrap(),
-            outcome: OutcomeView::Replica {
-                name: "http://10.0.0.1:8000".into(),
-                target: Some("big".into()),
-                reason: "load".into(),
-                spilled: false,
-            },
-            candidates: vec![CandidateView {
-                name: "http://10.0.0.1:8000".into(),
-                target: "big".into(),
-                state: "live".into(),
-                effective_running: 3.0,
-                effective_waiting: 0.0,
-                inflight: 1,
-                excluded: None,
-                policies: Vec::new(),
-                predicted: None,
-            }],
-            steps: Vec::new(),
-        })
+    fn explain<'a>(&'a self, request: &'a ExplainRequest) -> Explaining<'a> {
+        Box::pin(std::future::ready(explained(request)))
     }
 
     fn set_draining(&self, pool: &str, replica: &str, draining: bool) -> Result<(), NotFound> {
@@ -198,4 +169,38 @@ impl Inspect for PlainGateway {
         };
         Ok(())
     }
+}
+
+fn explained(request: &ExplainRequest) -> Result<ExplainedView, RefusedView> {
+    if request.target != "/v1/chat/completions" {
+        let message = format!("{} {} is not routed", request.method, request.target);
+        return Err(RefusedView { status: 404, code: "not_found".into(), message });
+    }
+    Ok(ExplainedView {
+        route: "qwen3".into(),
+        key: request.key.clone(),
+        targets: vec!["big".into()],
+        decision: None,
+        session: request.headers.iter().find(|(name, _)| name == "x-session-id").map(|(_, v)| v.clone()),
+        prefix: None,
+        estimated_prompt_tokens: u64::try_from(request.body.len()).unwrap(),
+        outcome: OutcomeView::Replica {
+            name: "http://10.0.0.1:8000".into(),
+            target: Some("big".into()),
+            reason: "load".into(),
+            spilled: false,
+        },
+        candidates: vec![CandidateView {
+            name: "http://10.0.0.1:8000".into(),
+            target: "big".into(),
+            state: "live".into(),
+            effective_running: 3.0,
+            effective_waiting: 0.0,
+            inflight: 1,
+            excluded: None,
+            policies: Vec::new(),
+            predicted: None,
+        }],
+        steps: Vec::new(),
+    })
 }

@@ -10,7 +10,7 @@ use crate::board::{self, Row};
 use crate::choose::{Branch, Scope, View, choose_in};
 use crate::effect::Effect;
 use crate::explain::{self, Explanation};
-use crate::health::Step;
+use crate::health::{Health, Step};
 use crate::ids::{ModelId, ReplicaId, Serves};
 use crate::pick::{NoReplica, PickRequest, Picked};
 use crate::pins::{Lifetimes, PinKind, PinTable};
@@ -134,6 +134,12 @@ impl Pool {
         let mut serving = self.board.iter().zip(&self.replicas).filter(serves);
         let (row, _) = serving.next()?;
         serving.next().is_none().then_some(row.id)
+    }
+
+    /// Whether any replica is in this state.
+    #[must_use]
+    pub fn has_replica_in(&self, health: Health) -> bool {
+        self.board.iter().any(|row| row.health == health)
     }
 
     /// What [`Pool::pick`] would do and why, reserving nothing.

@@ -5,6 +5,7 @@
 //! - [`replay`]: recorded traffic through a fleet, under one policy after the other.
 //! - [`rivals`]: other ways to choose a replica, from their published descriptions.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
+//! - [`decision`]: a decision service over HTTP, with a judge that follows a rule of thumb.
 //! - [`load`]: measured load over HTTP, for `sluicegate load`; [`client`] and [`latency`] are what it and the demo's traffic ask
 //!   and count with.
 //! - [`calibrate`]: the model fitted to a real engine.
@@ -28,6 +29,7 @@
 
 pub mod calibrate;
 pub mod client;
+pub mod decision;
 pub mod engine;
 pub mod fleet;
 pub mod latency;

@@ -7,17 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use httparse::Header;
-use sluicegate_core::{Explanation, Health, KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session};
-use sluicegate_wire::endpoint;
+use sluicegate_core::{Health, ModelId, ReplicaId, RouteIndex, Serves};
 
-use crate::buffers::Body;
-use crate::coding::{self, Codings};
+use crate::decide::Decisions;
 use crate::keys::{Key, Keys};
 use crate::plan::{Plan, RoutePlan, RoutesPlan};
 use crate::pool::{Control, Pool, WakeEpoch};
-use crate::refusal::Refusal;
-use crate::resolve::{Sources, resolve};
 use crate::responses::Responses;
 use crate::route::{Route, Routes};
 use crate::server::{self, Running};
@@ -29,6 +24,7 @@ pub struct Gateway {
     pub(crate) pools: Vec<Arc<Pool>>,
     pub(crate) routes: ArcSwap<Routes>,
     pub(crate) sink: Arc<dyn UsageSink>,
+    pub(crate) decisions: Arc<dyn Decisions>,
     pub(crate) keys: Keys,
     pub(crate) responses: Responses,
     pub(crate) counters: Counters,
@@ -61,30 +57,6 @@ pub struct Gauges {
     pub accepted_total: u64,
     /// Requests refused so far because their head could not be read.
     pub refused_heads_total: u64,
-}
-
-/// What would be done with a request now.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// Public model name of the route.
-    pub route: Arc<str>,
-    /// What would be done at its targets, and, where it has one, at its fallback after them. At least one.
-    pub ways: Vec<ExplainedWay>,
-    /// Hash of the session key, if one was found.
-    pub session: Option<u64>,
-    /// Hash of the prefix key, if there is a system prompt.
-    pub prefix: Option<u64>,
-    /// Estimated prompt tokens.
-    pub estimated_prompt_tokens: u64,
-}
-
-/// A choice among some of a route's targets.
-#[derive(Debug, Clone)]
-pub struct ExplainedWay {
-    /// The targets, as the explanation numbers them.
-    pub targets: Vec<TargetName>,
-    /// The choice, the candidates and the numbers seen.
-    pub explanation: Explanation,
 }
 
 /// A target as people know it.
@@ -132,7 +104,7 @@ impl Gateway {
     ///
     /// # Errors
     /// The listener's address cannot be bound, or a thread cannot be started.
-    pub fn start(plan: Plan, sink: Arc<dyn UsageSink>) -> io::Result<Running> {
+    pub fn start(plan: Plan, sink: Arc<dyn UsageSink>, decisions: Arc<dyn Decisions>) -> io::Result<Running> {
         let learning = matches!(plan.routes, RoutesPlan::AskEngines(_));
         let serves = if learning { Serves::Only(Vec::new()) } else { Serves::All };
         let wake = Arc::new(WakeEpoch::default());
@@ -157,6 +129,7 @@ impl Gateway {
             pools,
             routes: ArcSwap::from_pointee(Routes::new(routes, None)),
             sink,
+            decisions,
             keys,
             responses: Responses::default(),
             counters: Counters::default(),
@@ -217,58 +190,6 @@ impl Gateway {
             accepted_total: read(&self.counters.accepted),
             refused_heads_total: read(&self.counters.refused_heads),
         }
-    }
-
-    /// What the gateway would do with this request now if `key` sent it. Nothing is reserved, nothing recorded. Without
-    /// a key every route may be used; where there are keys, no pin is found then, as each belongs to some key's project.
-    ///
-    /// # Errors
-    /// The refusal that the request would get before a replica is chosen.
-    pub fn explain(
-        &self,
-        method: &str,
-        target: &str,
-        headers: &[(String, String)],
-        body: &[u8],
-        key: Option<&Key>,
-    ) -> Result<Explained, Refusal> {
-        let (endpoint, path) = endpoint(method, target).map_err(|e| Refusal::at_path(e, target))?;
-        let headers: Vec<_> =
-            headers.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
-        let codings = Codings::of(&headers)?;
-        let decoded = match codings.is_empty() {
-            true => Body::default(),
-            false => coding::decode_now(&codings, body, self.plan.listen.max_body)?,
-        };
-        let body = if codings.is_empty() { body } else { &decoded };
-        let routes = self.routes.load();
-        let resolved = if endpoint.is_stored_response() {
-            self.responses.resolve(&routes, &path, key)?
-        } else {
-            let sources = Sources { routes: &routes, responses: &self.responses };
-            resolve(sources, endpoint, &headers, body, key, None)?
-        };
-        let mut waiting = resolved.waiting(key);
-        if key.is_none() && !self.keys().is_empty() {
-            // Whoever asks is none of those who wait.
-            waiting.key = KeyIndex(u32::MAX);
-        }
-        let waiting = (!endpoint.is_stored_response()).then_some(waiting);
-        let route = &resolved.route;
-        let ways = route.ways().filter(|(way, _)| resolved.bound.is_none_or(|bound| bound.way == *way));
-        let ways = ways.map(|(_, targets)| ExplainedWay {
-            targets: targets.all().iter().map(|target| target.name()).collect(),
-            explanation: targets.explain(&resolved.asked(&[]), waiting),
-        });
-        Ok(Explained {
-            route: route.plan.model.clone(),
-            ways: ways.collect(),
-            session: resolved.session.map(|s| match s {
-                Session::Explicit(hash) | Session::Conversation { hash, .. } => hash,
-            }),
-            prefix: resolved.prefix,
-            estimated_prompt_tokens: resolved.tokens,
-        })
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -104,6 +104,8 @@ pub struct RoutePlan {
     pub targets: Vec<TargetPlan>,
     /// Where they go when no target can serve.
     pub fallback: Option<FallbackPlan>,
+    /// The decision service that is asked for a model before a choice, where the mode's policies have one with a weight.
+    pub decision: Option<DecisionPlan>,
     /// Ordered chain of session key sources; the first match wins.
     pub session_keys: Vec<SessionSource>,
     /// Bytes of decoded system prompt that the prefix key reads.
@@ -162,6 +164,15 @@ pub struct TargetPlan {
     pub upstream_model: Option<Arc<str>>,
     /// What the target is good at: the criterion that a decision service is told.
     pub description: Option<Arc<str>>,
+}
+
+/// What the data plane has to know of a decision service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecisionPlan {
+    /// Its number, as [`crate::Decisions`] knows it.
+    pub service: usize,
+    /// Most bytes of a conversation that it is told.
+    pub max_state_bytes: usize,
 }
 
 /// Where requests go when no target can serve.

@@ -13,6 +13,7 @@ use crate::body;
 use crate::buffers::Body;
 use crate::client::Client;
 use crate::coding::{self, Codings};
+use crate::decide;
 use crate::gateway::Gateway;
 use crate::keys::Key;
 use crate::local;
@@ -147,7 +148,7 @@ async fn answer(
         false => coding::decode(&codings, body, gateway.plan.listen.max_body).await?,
     };
     let key = record.key.clone();
-    let resolved = if endpoint.is_stored_response() {
+    let mut resolved = if endpoint.is_stored_response() {
         gateway.responses.resolve(&gateway.routes.load(), path, key.as_deref())?
     } else {
         let sources = Sources { routes: &gateway.routes.load(), responses: &gateway.responses };
@@ -166,6 +167,10 @@ async fn answer(
         silence: timeouts.stream_silence,
         write_idle: gateway.plan.listen.write_idle_timeout,
     };
+    if let Some(question) = decide::question(&resolved, endpoint, &body).filter(|_| !suspected) {
+        let asked = decide::ask(gateway, client, &resolved.route, question, limits.deadline).await?;
+        resolved.decision = asked;
+    }
     let request_id = record.request_id.clone();
     let rate_fields = Arc::clone(&record.rate_fields);
     let out = Outgoing {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use httparse::Header;
-use sluicegate_core::{Ask, KeyIndex, Session, Waiting, Weight};
+use sluicegate_core::{Ask, Decision, KeyIndex, Session, Waiting, Weight};
 use sluicegate_wire::{
     Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
     peek_form, prefix_key, session_key, unescape,
@@ -51,6 +51,8 @@ pub(crate) struct Resolved {
     blocks: Blocks,
     /// The only replica that knows the response that it is about or follows on.
     pub(crate) bound: Option<Bound>,
+    /// What a decision service has answered about it.
+    pub(crate) decision: Option<Decision>,
 }
 
 /// The only replica that can serve a request, and the way to it.
@@ -91,6 +93,7 @@ impl Resolved {
             prefix: None,
             blocks: Blocks::unhashed(0, true),
             bound: Some(bound),
+            decision: None,
             route,
         }
     }
@@ -105,8 +108,13 @@ impl Resolved {
             prompt: self.blocks.prompt(),
             tried,
             only: self.bound.map(|bound| bound.only),
-            decision: None,
+            decision: self.decision.as_ref(),
         }
+    }
+
+    /// What was read of its body.
+    pub(crate) fn peek(&self) -> Option<&Peek> {
+        self.peek.as_ref()
     }
 
     /// The way that it goes first.
@@ -195,6 +203,7 @@ pub(crate) fn resolve(
             Blocks::unhashed(tokens, !peek.stream)
         },
         bound,
+        decision: None,
         route: Arc::clone(route),
         peek: Some(peek),
     })

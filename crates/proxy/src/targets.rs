@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sluicegate_core::{
-    Awaited, Decision, Entry, Explanation, Lane, Mode, ModelId, NoReplica, PickRequest, Placed, Prompt,
-    ReplicaId, Scoring, Session, TargetIndex, Turns, Verdict, Waiting, Weight,
+    Awaited, Decision, Entry, Explanation, Health, Lane, Mode, ModelId, NoReplica, PickRequest, Placed,
+    Prompt, ReplicaId, Scoring, Session, TargetIndex, Turns, Verdict, Waiting, Weight,
 };
 use smallvec::SmallVec;
 
@@ -151,6 +151,16 @@ impl Targets {
             let (target, replica) = (*lane.targets.first()?, is(&lane.pool)?);
             Some(Only { target, replica })
         })
+    }
+
+    /// Of each target, in order, whether a replica of its would be a candidate of mode `policy` now.
+    pub(crate) fn with_candidates(&self) -> Vec<bool> {
+        let is_in = |target: &Arc<Target>, health| target.pool.enter().core().has_replica_in(health);
+        let live: Vec<bool> = self.all.iter().map(|target| is_in(target, Health::Live)).collect();
+        if live.contains(&true) {
+            return live;
+        }
+        self.all.iter().map(|target| is_in(target, Health::Probing)).collect()
     }
 
     /// The one replica that serves `model`, where there is one.

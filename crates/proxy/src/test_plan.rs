@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::decide::{Answers, Decisions, Depth, Question};
 use crate::plan::{ListenPlan, Plan, PoolPlan, RouteMode, RoutePlan, RoutesPlan, TargetPlan, Timeouts};
 use crate::{Gateway, Running, UsageLine, UsageSink};
 
@@ -10,6 +11,14 @@ struct NoSink;
 
 impl UsageSink for NoSink {
     fn write(&self, _: &UsageLine<'_>) {}
+}
+
+struct NoDecisions;
+
+impl Decisions for NoDecisions {
+    fn ask(&self, _: Question, _: Depth) -> Answers {
+        tokio::sync::oneshot::channel().1
+    }
 }
 
 pub(crate) fn gateway() -> Running {
@@ -42,7 +51,7 @@ fn start(pool: PoolPlan, routes: RoutesPlan) -> Running {
         routes,
         keys: crate::plan::KeysPlan::Open,
     };
-    Gateway::start(plan, Arc::new(NoSink)).expect("a loopback port can be bound")
+    Gateway::start(plan, Arc::new(NoSink), Arc::new(NoDecisions)).expect("a loopback port can be bound")
 }
 
 fn route_plan() -> RoutePlan {
@@ -53,6 +62,7 @@ fn route_plan() -> RoutePlan {
         mode: RouteMode::Adaptive,
         targets: vec![TargetPlan { pool: 0, upstream_model: None, description: None }],
         fallback: None,
+        decision: None,
         session_keys: Vec::new(),
         prefix_chars: 4096,
         timeouts: Timeouts { connect: limit, stream_silence: limit, total: limit },

@@ -16,12 +16,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 pub async fn connect(host: &str, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "not a name that a certificate can have"))?;
-    connector().connect(name, tcp).await
+    TlsConnector::from(config()).connect(name, tcp).await
 }
 
 /// One for the process. Certificates come from the system's store, or from where `SSL_CERT_FILE` and `SSL_CERT_DIR`
 /// say.
-fn connector() -> TlsConnector {
+pub fn config() -> Arc<ClientConfig> {
     static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     let config = CONFIG.get_or_init(|| {
         let found = rustls_native_certs::load_native_certs();
@@ -35,5 +35,5 @@ fn connector() -> TlsConnector {
         }
         Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
     });
-    TlsConnector::from(Arc::clone(config))
+    Arc::clone(config)
 }

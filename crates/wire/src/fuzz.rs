@@ -5,7 +5,7 @@ mod plain;
 
 use crate::{
     AnswerScan, Edits, IncludeUsage, Observer, Peek, PeekError, Shape, StreamError, StreamKind, Uncounted,
-    Usage, Value, conversation_key, peek as read, prefix_key, unescape,
+    Usage, Value, conversation_key, conversation_state, peek as read, prefix_key, unescape,
 };
 
 const SHAPES: [Shape; 5] = [Shape::Chat, Shape::Completions, Shape::Messages, Shape::Responses, Shape::Other];
@@ -49,6 +49,9 @@ pub fn peek(data: &[u8]) {
         assert_eq!(value_of(SESSION[*index]).as_ref(), Some(span));
     }
     check_spans(body, &peek);
+    for limit in [0, 7, 100] {
+        assert!(conversation_state(body, &peek, shape, limit).len() <= limit);
+    }
 }
 
 fn check_spans(body: &[u8], peek: &Peek) {

@@ -26,6 +26,7 @@ mod peek;
 mod scan;
 mod splice;
 mod sse;
+mod state;
 mod text;
 mod usage;
 
@@ -37,5 +38,6 @@ pub use peek::*;
 pub use scan::MAX_RESPONSE_ID;
 pub use splice::*;
 pub use sse::*;
+pub use state::*;
 pub use text::*;
 pub use usage::*;

@@ -12,10 +12,12 @@ use std::ops::Range;
 
 mod cursor;
 mod spans;
+mod tail;
 mod top;
 mod turns;
 
 pub use spans::{MAX_SPANS, MAX_TEXT_HEAD};
+pub(crate) use tail::last_texts;
 pub(crate) use top::empty_peek;
 
 /// A range of bytes in the body.

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::answer::Failure;
 use crate::inspect::ExplainRequest;
 
-/// `{"method","path","headers","body","key"}`; `key` is the name of the key that asks, never a key; the body's bytes are kept as they are.
+/// `{"method","path","headers","body","key","decide"}`; `key` is the name of the key that asks, never a key; the body's
+/// bytes are kept as they are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Whole<'a> {
@@ -20,6 +21,8 @@ struct Whole<'a> {
     #[serde(borrow)]
     body: Option<&'a RawValue>,
     key: Option<String>,
+    #[serde(default)]
+    decide: bool,
 }
 
 /// No request body of an API has a top-level `path`, so it tells the two forms apart.
@@ -39,10 +42,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<ExplainRequest, Failure> {
             headers: vec![("content-type".into(), "application/json".into())],
             body: bytes.to_vec(),
             key: None,
+            decide: false,
         });
     }
     let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(|error| {
-        Failure::bad_request(format!("expected method, path, headers, body and key: {error}"))
+        Failure::bad_request(format!("expected method, path, headers, body, key and decide: {error}"))
     })?;
     Ok(ExplainRequest {
         method: whole.method.unwrap_or_else(|| "POST".into()),
@@ -50,5 +54,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<ExplainRequest, Failure> {
         headers: whole.headers.into_iter().collect(),
         body: whole.body.map(|body| body.get().as_bytes().to_vec()).unwrap_or_default(),
         key: whole.key,
+        decide: whole.decide,
     })
 }

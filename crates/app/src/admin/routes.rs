@@ -61,10 +61,11 @@ async fn readyz(State(shown): State<Shown>) -> Response {
 }
 
 async fn metrics_page(State(shown): State<Shown>) -> Result<Response, Failure> {
-    let page =
-        shown.metrics.page(&*shown.gateway, &shown.sources.sources(), shown.lost_lines()).map_err(|_| {
-            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics could not be written")
-        })?;
+    let (sources, decisions) = (shown.sources.sources(), shown.decisions.views());
+    let page = shown.metrics.page(&*shown.gateway, &sources, &decisions, shown.lost_lines());
+    let page = page.map_err(|_| {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics could not be written")
+    })?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response())
 }
 
@@ -72,7 +73,7 @@ type Body = Result<Bytes, BytesRejection>;
 
 async fn explain(State(shown): State<Shown>, body: Body) -> Result<Json<ExplainedView>, Failure> {
     let request = explain::read(&read(body)?)?;
-    shown.gateway.explain(&request).map(Json).map_err(|refused| {
+    shown.gateway.explain(&request).await.map(Json).map_err(|refused| {
         let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Failure::new(status, &refused.code, refused.message)
     })

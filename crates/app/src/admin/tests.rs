@@ -29,6 +29,7 @@ impl Bench {
             metrics: Arc::default(),
             usage_log: None,
             sources: Arc::default(),
+            decisions: Arc::default(),
         };
         let plan = AdminPlan { address: ([127, 0, 0, 1], 0).into(), token: token.map(Into::into) };
         Self { gateway, server: AdminListener::bind(&plan).unwrap().serve(shown).unwrap() }

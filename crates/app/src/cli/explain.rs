@@ -53,14 +53,14 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Vec<u8>> {
         std::fs::read(file)
     };
     let body = read.with_context(|| format!("cannot read {}", file.display()))?;
-    match &args.key {
-        None => Ok(body),
-        Some(key) => with_key(&body, key).with_context(|| format!("{} together with --key", file.display())),
+    if args.key.is_none() && !args.decide {
+        return Ok(body);
     }
+    with_flags(&body, args).with_context(|| format!("{} together with --key or --decide", file.display()))
 }
 
-/// The request with the key's name in it; a body's bytes stay as they are.
-fn with_key(bytes: &[u8], key: &str) -> anyhow::Result<Vec<u8>> {
+/// The request with what the flags say in it; a body's bytes stay as they are.
+fn with_flags(bytes: &[u8], args: &ExplainArgs) -> anyhow::Result<Vec<u8>> {
     let raw = |value: &Value| serde_json::value::to_raw_value(value);
     let given: Box<RawValue> = serde_json::from_slice(bytes).context("expected JSON")?;
     let mut members: BTreeMap<String, Box<RawValue>> =
@@ -72,8 +72,13 @@ fn with_key(bytes: &[u8], key: &str) -> anyhow::Result<Vec<u8>> {
             ("body".into(), given),
         ]);
     }
-    let doubled = members.insert("key".into(), raw(&json!(key))?).is_some();
-    anyhow::ensure!(!doubled, "it names a key of its own");
+    if let Some(key) = &args.key {
+        let doubled = members.insert("key".into(), raw(&json!(key))?).is_some();
+        anyhow::ensure!(!doubled, "it names a key of its own");
+    }
+    if args.decide {
+        members.insert("decide".into(), raw(&json!(true))?);
+    }
     Ok(serde_json::to_vec(&members)?)
 }
 
@@ -83,7 +88,7 @@ fn made_up(args: &ExplainArgs) -> Vec<u8> {
     if let (Some(session), Value::Object(headers)) = (&args.session, &mut headers) {
         headers.insert("x-session-id".into(), session.as_str().into());
     }
-    let whole = json!({ "path": CHAT_PATH, "headers": headers, "body": chat, "key": args.key });
+    let whole = json!({ "path": CHAT_PATH, "headers": headers, "body": chat, "key": args.key, "decide": args.decide });
     whole.to_string().into_bytes()
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use sluicegate_lab::decision::DecisionSim;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::sim::{FaultSpec, Sim, SimConfig};
 
@@ -35,6 +36,9 @@ pub(super) struct SimArgs {
     /// Something that is wrong from the start, as REPLICA:KIND[:VALUE..]; may be repeated. See below
     #[arg(long = "fault", value_name = "FAULT", value_parser = StartFault::parse)]
     faults: Vec<StartFault>,
+    /// Address of a decision service besides, whose judge follows a rule of thumb; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::config::address)]
+    decision: Option<SocketAddr>,
     /// Decides the lengths and words of answers
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -49,6 +53,11 @@ Each replica answers GET /health, /ping, /version, /load, /v1/models and /metric
 /v1/chat/completions, /v1/completions, /v1/messages, /v1/responses (also GET /v1/responses/ID),
 /v1/embeddings, /tokenize and /detokenize. SIGTERM ends it as it ends vLLM: running answers get the
 finish reason 'abort'.
+
+With --decision there is a decision service as well: POST /v1/systemone, GET /v1/models and GET
+/health. It takes any token, judges how hard a conversation's last turn looks, and prefers the smallest
+of the models in question that is large enough, by what their names and descriptions say:
+  sluicegate sim --listen 127.0.0.1:8000 --model tiny-4b --decision 127.0.0.1:8100
 
 Faults. REPLICA is an index from 0, or all. Times are seconds, or end in ms.
   status:503        requests get this status (400 to 599)
@@ -114,7 +123,7 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         seed: args.seed,
         ..SimConfig::default()
     };
-    simulate(config, &args.faults).map_err(Failure::running)
+    simulate(config, args).map_err(Failure::running)
 }
 
 /// The profile of that name or in that file, and the context it serves.
@@ -130,7 +139,7 @@ fn profile(asked: &str) -> anyhow::Result<(Profile, u32)> {
     Ok((profile, file.max_model_len.unwrap_or(default.min(room))))
 }
 
-fn simulate(config: SimConfig, faults: &[StartFault]) -> anyhow::Result<()> {
+fn simulate(config: SimConfig, SimArgs { faults, decision, .. }: &SimArgs) -> anyhow::Result<()> {
     let (listen, model) = (config.listen, config.model.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -141,8 +150,14 @@ fn simulate(config: SimConfig, faults: &[StartFault]) -> anyhow::Result<()> {
                 replica.set_fault(fault.spec).await;
             }
         }
+        let judge = decision
+            .map(|wanted| DecisionSim::start(wanted).with_context(|| format!("cannot listen on {wanted}")));
+        let judge = judge.transpose()?;
         for address in sim.addrs() {
             tell(format_args!("simulated replica of {model} on http://{address}\n"));
+        }
+        if let Some(judge) = &judge {
+            tell(format_args!("simulated decision service on http://{}\n", judge.addr()));
         }
         signals.next().await;
         tokio::select! {

@@ -83,7 +83,8 @@ choices! {
         "least_inflight" => Policy::LeastInflight,
         "queue_depth" => Policy::QueueDepth,
         "kv_headroom" => Policy::KvHeadroom,
-    } later { "decision_service", "prefix_cache", "predicted_ttft" }
+        "decision_service" => Policy::DecisionService,
+    } later { "prefix_cache", "predicted_ttft" }
     StatusClass, "class of statuses" {
         "5xx" => StatusClass::Server,
         "4xx" => StatusClass::Client,

@@ -38,6 +38,32 @@ impl Text for Name {
     }
 }
 
+/// Text for a reader: not blank, at most 4096 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Words(pub(super) Arc<str>);
+
+impl Text for Words {
+    const KIND: &'static str = "a text";
+    const EXAMPLE: &'static str = r#""Good at code and mathematics""#;
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let wrong = |what: &str| Err(Refusal::wrong(what, "write a text of 1 to 4096 bytes"));
+        match text {
+            _ if text.trim().is_empty() => wrong("the text is empty"),
+            _ if text.len() > 4096 => wrong("the text is longer than 4096 bytes"),
+            _ => Ok(Self(text.into())),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn text_schema() -> Json {
+        json!({ "type": "string", "minLength": 1, "maxLength": 4096 })
+    }
+}
+
 impl Text for SocketAddr {
     const KIND: &'static str = "an IP address and a port";
     const EXAMPLE: &'static str = r#""127.0.0.1:8080""#;

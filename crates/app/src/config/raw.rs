@@ -16,7 +16,7 @@ use super::choices::{Engine, HalfClose, Memory, Mode, OnFull, Output, Outputs};
 use super::discover::Discover;
 use super::docs;
 use super::headers::Headers;
-use super::names::Name;
+use super::names::{Name, Words};
 use super::read::{KeyDoc, Node, Reader, Required, SectionDoc, Set, Value, joined, sections};
 use super::secret::Secret;
 use super::session_keys;
@@ -197,8 +197,8 @@ sections! {
         upstream_model: Option<Name> = None,
         /// Its share of the requests in mode `weighted`, whatever its number of replicas; 0: no new requests.
         weight: Option<u32> = None,
-        /// What the target is good at, for a decision service.
-        description: Later = Later,
+        /// What the target's model is good at, for a decision service.
+        description: Option<Words> = None,
     }
 
     /// Where requests go when no target can serve: none is healthy, queues are full or waits too long, or every attempt
@@ -214,24 +214,25 @@ sections! {
 
     /// One policy of mode `policy`. Each spreads its weight over the replicas by its scores, and the largest total wins.
     ScoringPolicy {
-        /// Which one. `decision_service`, `prefix_cache` and `predicted_ttft` are not supported yet.
+        /// Which one. `prefix_cache` and `predicted_ttft` are not supported yet.
         kind: Required<Policy> = Required(None),
-        /// What it counts.
+        /// What it counts. `decision_service`: 10 unless said otherwise, and 0 asks nobody.
         weight: f64 = 1.0,
-        /// Base URL of a decision service.
-        base_url: Later = Later,
-        /// Longest time of one question to a decision service.
-        timeout: Later = Later,
-        /// How long an answer of a decision service is used again.
-        cache_ttl: Later = Later,
-        /// Most bytes of a conversation that a decision service is told.
-        max_state_bytes: Later = Later,
-        /// Bearer tokens for a decision service.
-        tokens: Later = Later,
-        /// The decision service's own model.
-        model: Later = Later,
-        /// What a decision service is to go by.
-        instructions: Later = Later,
+        /// `decision_service`: base URL of the service, before `/v1/systemone`. This and all below: see [decision
+        /// service](decision-service.md).
+        base_url: Option<ReplicaUrl> = None,
+        /// `decision_service`: longest time of one question; then the policy abstains.
+        timeout: Period = seconds(3),
+        /// `decision_service`: how long an answer is used again; 0s: not at all.
+        cache_ttl: Span = Span(seconds(60).0),
+        /// `decision_service`: most bytes of a conversation that it is told, from 256 to 262144.
+        max_state_bytes: NonZero<u32> = at_least_one(65_536),
+        /// `decision_service`: bearer tokens. Where one is refused the next is used, and it rests for 30 s.
+        tokens: Vec<Set<Secret>> = Vec::new(),
+        /// `decision_service`: its own model.
+        model: Name = Name("jev-latest".into()),
+        /// `decision_service`: what it is to go by.
+        instructions: Words = Words("Pick the smallest model that can do it well.".into()),
     }
 
     /// Time limits of a request.

@@ -1,5 +1,6 @@
 //! From what the file and the flags say to the validated plan. Judges only what could be read, and everything of it.
 
+mod decision;
 mod keys;
 mod pools;
 mod routes;
@@ -39,7 +40,8 @@ pub(super) fn resolve(
     let usage = usage(&file.usage.value, problems);
     let mut pools = pools::pools(&file.pools.value, problems, &mut warnings);
     let discover = pools::sources(&file.pools.value, problems);
-    let routes = routes::routes(&file, problems, &mut warnings);
+    let mut decisions = Vec::new();
+    let routes = routes::routes(&file, &mut decisions, problems, &mut warnings);
     let keys = keys::keys(&file, problems);
     if !problems.is_empty() {
         return None;
@@ -53,7 +55,7 @@ pub(super) fn resolve(
     }
     let plan = Plan { gateway_id, listen, pools, routes, keys };
     let changes = super::summary::changes(&file);
-    Some(Loaded { plan, admin, usage: usage?, discover, warnings, changes })
+    Some(Loaded { plan, admin, usage: usage?, discover, decisions, warnings, changes })
 }
 
 fn override_addresses(file: &mut File, overrides: &Overrides) {

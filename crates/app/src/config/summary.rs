@@ -122,6 +122,17 @@ fn route(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
             }
         }
     }
+    if let Some(service) = route.decision.and_then(|own| loaded.decisions.get(own.service)) {
+        let (tokens, kept) = (service.tokens.len(), Span(service.cache_ttl).text());
+        let _ = writeln!(
+            out,
+            "           asks {} ({}, {tokens} token{}) for the model, at most {}, answers kept for {kept}",
+            service.url.text,
+            service.model,
+            plural(tokens),
+            Span(service.timeout).text()
+        );
+    }
     if let Some(fallback) = &route.fallback {
         let on: Vec<String> = fallback.on.iter().map(Text::text).collect();
         let on = if on.is_empty() { String::new() } else { format!(", and instead of {}", on.join(" and ")) };

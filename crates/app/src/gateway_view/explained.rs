@@ -1,10 +1,13 @@
 //! An explanation with names in the place of numbers, and what would be done at the fallback put behind the rest.
 
+use std::sync::Arc;
+
 use sluicegate_core::{Candidate, NoPlace, Predicted, Reason};
-use sluicegate_proxy::{Explained, ExplainedWay, Key, Refusal, TargetName};
+use sluicegate_proxy::{Explained, ExplainedDecision, ExplainedWay, Key, Refusal, TargetName};
 
 use crate::inspect::{
-    CandidateView, ExplainedView, OutcomeView, PartView, PredictedView, health_name, no_replica_name,
+    CandidateView, DecisionView, ExplainedView, OutcomeView, PartView, PredictedView, health_name,
+    no_replica_name,
 };
 
 pub(super) fn view(explained: Explained, key: Option<&Key>) -> ExplainedView {
@@ -13,6 +16,7 @@ pub(super) fn view(explained: Explained, key: Option<&Key>) -> ExplainedView {
         route: String::from(&*explained.route),
         key: key.map(|key| String::from(&**key.name())),
         targets: Vec::new(),
+        decision: explained.decision.map(decision_view),
         session: explained.session.map(hash),
         prefix: explained.prefix.map(hash),
         estimated_prompt_tokens: explained.estimated_prompt_tokens,
@@ -81,6 +85,17 @@ pub(super) fn name(target: &TargetName) -> String {
     match &target.upstream_model {
         Some(model) => format!("{}/{model}", target.pool),
         None => String::from(&*target.pool),
+    }
+}
+
+fn decision_view(decision: ExplainedDecision) -> DecisionView {
+    let ExplainedDecision { models, answer, confidence } = decision;
+    let probability = |nth: usize| answer.as_ref().ok().and_then(|all| all.get(nth)).copied();
+    let model = |(nth, model): (usize, Arc<str>)| (String::from(&*model), probability(nth).unwrap_or(0.0));
+    DecisionView {
+        models: models.into_iter().enumerate().map(model).collect(),
+        confidence,
+        abstains: answer.as_ref().err().map(|why| why.as_str().to_owned()),
     }
 }
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
 
+use prometheus_client::metrics::histogram::Histogram;
 use sluicegate_core::{Limit, LimitRefusal, Micros};
-use sluicegate_proxy::Refusal;
 use sluicegate_proxy::usage::{Outcome, UsageLine, UsageSink, UsageSource};
+use sluicegate_proxy::{Abstention, Refusal};
 use sluicegate_wire::Usage;
 
 use super::Metrics;
 use super::requests::REJECTIONS;
+use crate::decisions::{DecisionsView, From};
 use crate::discovery::SourceView;
 use crate::plain_gateway::PlainGateway;
 
@@ -72,6 +74,17 @@ fn rejected(outcome: Outcome, status: u16, code: &'static str) -> UsageLine<'sta
     UsageLine { outcome, error_type: Some(code), status: Some(status), ..unknown_route() }
 }
 
+fn decisions() -> DecisionsView {
+    let seconds = Histogram::new([0.1, 1.0]);
+    seconds.observe(0.25);
+    DecisionsView {
+        route: "qwen3".into(),
+        requests: From::ALL.into_iter().zip([2, 1, 7]).collect(),
+        abstentions: Abstention::ALL.into_iter().zip(0..).collect(),
+        seconds,
+    }
+}
+
 fn page() -> String {
     let metrics = Metrics::default();
     metrics.write(&line(Outcome::Ok, Some(200)));
@@ -82,7 +95,7 @@ fn page() -> String {
     metrics.write(&rejected(Outcome::RejectedAuth, 401, "invalid_api_key"));
     metrics.write(&UsageLine { key: Some("team-a"), ..rejected(Outcome::RejectedLimit, 429, "key_limit") });
     metrics.write(&rejected(Outcome::RejectedQueue, 503, "made up elsewhere"));
-    metrics.page(&PlainGateway::default(), &[source()], 3).unwrap()
+    metrics.page(&PlainGateway::default(), &[source()], &[decisions()], 3).unwrap()
 }
 
 #[test]
@@ -123,14 +136,15 @@ fn every_refusal_that_turns_a_request_away_is_a_reason_of_its_own() {
 fn money_that_was_counted_in_millionths_is_shown_whole() {
     let metrics = Metrics::default();
     (0..1000).for_each(|_| metrics.write(&line(Outcome::Ok, Some(200))));
-    let page = metrics.page(&PlainGateway::default(), &[], 0).unwrap();
+    let page = metrics.page(&PlainGateway::default(), &[], &[], 0).unwrap();
     assert!(page.contains("sluicegate_cost_total{route=\"qwen3\",key=\"team-a\"} 4.5\n"), "{page}");
 }
 
 #[test]
 fn an_idle_gateway_shows_every_family_by_name() {
     let names = |page: &str| page.lines().filter(|l| l.starts_with("# TYPE")).map(String::from).collect();
-    let idle: BTreeSet<String> = names(&Metrics::default().page(&PlainGateway::default(), &[], 0).unwrap());
+    let idle: BTreeSet<String> =
+        names(&Metrics::default().page(&PlainGateway::default(), &[], &[], 0).unwrap());
     let busy: BTreeSet<String> = names(&page());
     assert_eq!(idle, busy);
 }

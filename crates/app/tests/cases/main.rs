@@ -12,6 +12,8 @@ mod coded_answers;
 mod coded_bodies;
 mod credentials;
 mod cuts;
+mod decisions;
+mod decisions_abstain;
 mod discovery;
 mod discovery_dns;
 mod discovery_services;

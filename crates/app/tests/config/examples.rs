@@ -32,6 +32,7 @@ fn every_example_loads() {
         names,
         [
             "agents.toml",
+            "decision.toml",
             "discovery.toml",
             "fallback.toml",
             "minimal.toml",
@@ -182,4 +183,16 @@ fn every_snippet_of_the_discovery_document_loads() {
         loaded.unwrap_or_else(|errors| panic!("{errors}")).discover[0].source.kind()
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["file", "dns", "dns", "gpustack", "consul", "nomad"]);
+}
+
+#[test]
+fn the_decision_example_and_that_of_its_page_ask_a_service_for_the_model() {
+    let (route, told) = route_of("examples/decision.toml");
+    assert_eq!(route.decision.map(|plan| plan.max_state_bytes), Some(65_536));
+    assert!(told.contains("asks https://decisions.internal (jev-latest, 1 token) for the model"), "{told}");
+    let page = std::fs::read_to_string(root().join("docs/decision-service.md")).unwrap();
+    let block = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a file");
+    let loaded = Config::from_text("decided.toml", block, &Overrides::default(), &environment);
+    let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(loaded.decisions[0].uri.to_string(), "http://127.0.0.1:8100/v1/systemone");
 }

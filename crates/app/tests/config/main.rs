@@ -1,6 +1,7 @@
 //! The configuration through its public door: what is understood, what is refused, and in which words.
 
 mod contract;
+mod decision;
 mod diagnostics;
 mod discover;
 mod examples;
@@ -23,6 +24,7 @@ fn environment(name: &str) -> Option<String> {
         "VLLM_API_KEY" => Some("engine-secret".into()),
         "PROVIDER_KEY_1" => Some("provider-secret-1".into()),
         "PROVIDER_KEY_2" => Some("provider-secret-2".into()),
+        "JEV_TOKEN" => Some("decision-secret".into()),
         "GPUSTACK_KEY" => Some("gpustack-secret".into()),
         "BLANKS" => Some("two words".into()),
         _ => None,

@@ -1,6 +1,7 @@
 //! The whole gateway in front of simulated replicas: in this process, and as the built binary.
 
 mod back_to_back;
+mod decision;
 mod demo;
 mod explain;
 mod hosted_tls;

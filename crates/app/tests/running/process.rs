@@ -29,8 +29,13 @@ impl Process {
 
     /// The command as given, but for environment, standard input and standard error.
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self::spawn_with(command, "info")
+    }
+
+    /// The same with another level of its log.
+    pub(crate) fn spawn_with(command: &mut Command, log: &str) -> Self {
         let mut child = command
-            .env("RUST_LOG", "info")
+            .env("RUST_LOG", log)
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stderr(Stdio::piped())

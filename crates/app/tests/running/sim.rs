@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::http::get;
+use serde_json::json;
+
+use crate::http::{get, post};
 use crate::process::Process;
 
 #[tokio::test]
@@ -42,4 +44,23 @@ async fn it_starts_with_the_faults_it_is_given() {
         let address: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
         assert_eq!(get(address, "/health").await.status, status);
     }
+}
+
+#[tokio::test]
+async fn it_serves_a_decision_service_that_gives_hard_questions_to_the_large_model() {
+    let mut sim =
+        Process::start(&["sim", "--listen", "127.0.0.1:0", "--decision", "127.0.0.1:0", "--model", "m"]);
+    let line = sim.line_with("simulated decision service on");
+    let address: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
+    assert_eq!(get(address, "/health").await.status, 200);
+    let engines = get(address, "/v1/models").await;
+    assert!(engines.body.contains(r#""id":"jev-latest""#), "{}", engines.body);
+    for (state, expected) in [("user: Hi", "a-4b"), ("user: Prove the theorem.", "b-70b")] {
+        let body = json!({ "model": "jev-latest", "state": state, "questions": { "model_selection": {
+            "type": "choice", "instructions": "Choose.", "criteria": { "a-4b": null, "b-70b": "Hard questions" } } } });
+        let answer = post(address, "/v1/systemone", &body.to_string()).await.json();
+        assert_eq!(answer["answers"]["model_selection"]["choice"], expected, "{answer}");
+    }
+    assert_eq!(post(address, "/v1/systemone", "{}").await.status, 400);
+    assert_eq!(get(address, "/v1/chat/completions").await.status, 404);
 }

@@ -2,6 +2,7 @@
 
 use super::cursor::{Cursor, Place, Text};
 use super::spans::Spans;
+use super::tail::Tail;
 use super::{PeekError, Shape};
 use crate::text::{inside, unescape};
 
@@ -25,8 +26,9 @@ const MEDIA: &[&[u8]] = &[
     b"document",
 ];
 
+/// Whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     System,
     User,
     Assistant,
@@ -41,6 +43,8 @@ pub(super) struct Turns {
     pub(super) assistant: bool,
     pub(super) text_bytes: u64,
     pub(super) media_parts: u32,
+    /// Where the last texts are wanted as well.
+    pub(super) tail: Option<Tail>,
     responses: bool,
     /// A turn that is not the system's was met: later system turns are no prefix.
     begun: bool,
@@ -65,6 +69,7 @@ impl Turns {
             assistant: false,
             text_bytes: 0,
             media_parts: 0,
+            tail: None,
             responses: shape == Shape::Responses,
             begun: false,
             user_met: false,
@@ -130,6 +135,10 @@ impl Turns {
     /// Puts a turn's texts where they belong, now that its role is known.
     fn place(&mut self, turn: Turn) {
         self.assistant |= turn.role == Some(Role::Assistant) || turn.of_model;
+        if let Some(tail) = &mut self.tail {
+            let of_prefix = turn.role == Some(Role::System) && !self.begun;
+            tail.close((!of_prefix).then_some(turn.role.unwrap_or(Role::Another)));
+        }
         match turn.role {
             Some(Role::System) if !self.begun => self.system.append(turn.texts),
             Some(Role::System) => {}
@@ -209,6 +218,9 @@ impl Turns {
         self.text_bytes += text.raw_len() as u64;
         if self.wanted {
             texts.push(text);
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.push(text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::inspect::{CandidateView, ExplainedView, OutcomeView, PredictedView};
+use crate::inspect::{CandidateView, DecisionView, ExplainedView, OutcomeView, PredictedView};
 use crate::usage_sums::plain;
 
 const LEGEND: &str = "
@@ -26,6 +26,9 @@ pub(super) fn render(explained: &ExplainedView) -> String {
         row(if nth == 0 { "target" } else { "" }, &plain(target));
     }
     row("prompt", &format!("about {} tokens", explained.estimated_prompt_tokens));
+    if let Some(decision) = &explained.decision {
+        row("decision", &plain(&decided(decision)));
+    }
     row("session", &explained.session.clone().unwrap_or_else(none));
     row("prefix", &explained.prefix.clone().unwrap_or_else(none));
     row("result", &result(&explained.outcome));
@@ -36,6 +39,19 @@ pub(super) fn render(explained: &ExplainedView) -> String {
         let _ = writeln!(text, "{}. {}", index + 1, plain(step));
     }
     text
+}
+
+/// What a decision service says, or why it does not.
+fn decided(decision: &DecisionView) -> String {
+    match decision.abstains.as_deref() {
+        Some("not_asked") => "none known; --decide asks the service".into(),
+        Some(why) => format!("none ({why}), the policy abstains"),
+        None => {
+            let each: Vec<String> =
+                decision.models.iter().map(|(model, p)| format!("{model} {p:.3}")).collect();
+            format!("{}; confidence {:.3}", each.join(", "), decision.confidence)
+        }
+    }
 }
 
 fn result(outcome: &OutcomeView) -> String {
@@ -135,6 +151,11 @@ mod tests {
             route: "qwen3".into(),
             key: Some("team-a".into()),
             targets: vec!["big/Qwen".into()],
+            decision: Some(DecisionView {
+                models: vec![("small".into(), 0.8), ("large".into(), 0.2)],
+                confidence: 0.6,
+                abstains: None,
+            }),
             session: Some("00000000000000ff".into()),
             prefix: None,
             estimated_prompt_tokens: 120,
@@ -155,6 +176,7 @@ route    qwen3
 key      team-a
 target   big/Qwen
 prompt   about 120 tokens
+decision small 0.800, large 0.200; confidence 0.600
 session  00000000000000ff
 prefix   none
 result   http://a:8000 (affinity_session)

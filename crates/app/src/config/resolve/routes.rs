@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use sluicegate_core::{Micros, Price, QueueLimits, RetrySettings};
-use sluicegate_proxy::plan::{RouteMode, RoutePlan, RoutesPlan, Slots, TargetPlan, Timeouts};
+use sluicegate_proxy::plan::{DecisionPlan, RouteMode, RoutePlan, RoutesPlan, Slots, TargetPlan, Timeouts};
 
-use super::bytes;
 use super::keys::EVERY;
 use super::pools::is_hosted;
 use super::targets::{self, Chosen};
+use super::{bytes, decision};
+use crate::config::DecisionServicePlan;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::names::Name;
 use crate::config::nearest::nearest;
@@ -19,6 +20,7 @@ use crate::config::session_keys;
 /// The routes of the file, or the template of those that the engines name.
 pub(super) fn routes(
     file: &File,
+    decisions: &mut Vec<DecisionServicePlan>,
     problems: &mut Problems<'_>,
     warnings: &mut Vec<String>,
 ) -> Option<RoutesPlan> {
@@ -31,8 +33,20 @@ pub(super) fn routes(
         return None;
     }
     distinct_names(&file.routes.value, problems);
-    let plans: Vec<Option<RoutePlan>> =
-        file.routes.value.iter().map(|route| plan(route, &pools, problems, warnings)).collect();
+    let plans: Vec<Option<RoutePlan>> = file
+        .routes
+        .value
+        .iter()
+        .map(|route| {
+            let asks = decision::service(route, problems, warnings);
+            let plan = plan(route, &pools, problems, warnings)?;
+            let decision = asks.map(|(service, max_state_bytes)| {
+                decisions.push(service);
+                DecisionPlan { service: decisions.len() - 1, max_state_bytes }
+            });
+            Some(RoutePlan { decision, ..plan })
+        })
+        .collect();
     let used: Vec<&str> = file.routes.value.iter().flat_map(|route| pools_of(&route.value)).collect();
     for pool in pools.all {
         if let Some(name) = pool.value.name.value.0.as_ref().filter(|name| !used.contains(&&*name.0)) {
@@ -199,6 +213,7 @@ fn from(
         mode: chosen.mode,
         targets: chosen.targets,
         fallback: chosen.fallback,
+        decision: None,
         session_keys: match by_scores {
             true => session_keys::of_policy_mode(),
             false => route.session_keys.value.iter().map(|source| source.value.clone()).collect(),

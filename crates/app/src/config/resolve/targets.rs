@@ -60,7 +60,8 @@ pub(super) fn chosen(
 
 fn plan(target: &Target, pools: &Pools<'_>, problems: &mut Problems<'_>) -> Option<TargetPlan> {
     let pool = pools.index(&target.pool, problems)?;
-    Some(TargetPlan { pool, upstream_model: model(&target.upstream_model), description: None })
+    let description = target.description.value.as_ref().map(|words| words.0.clone());
+    Some(TargetPlan { pool, upstream_model: model(&target.upstream_model), description })
 }
 
 fn model(name: &Set<Option<Name>>) -> Option<Arc<str>> {
