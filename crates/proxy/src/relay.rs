@@ -120,10 +120,9 @@ impl Relay<'_> {
         }
     }
 
-    /// The head and what came with it; from here on the client has seen something.
+    /// The head and what came with it.
     fn begin(&mut self) -> Vec<u8> {
         let exchange = &mut self.shown.exchange;
-        self.record.status = Some(exchange.status);
         // A stream's first event names the response: it may be asked for, or cancelled, while it is being made.
         self.record.note_response(exchange);
         self.record.bytes_out += exchange.first_len as u64;
@@ -254,11 +253,12 @@ impl Relay<'_> {
     async fn write_rest(&mut self) -> Option<Stop> {
         others_first().await;
         let rest = std::mem::take(&mut self.rest);
-        match self.client.write_or_keep(&[IoSlice::new(&rest)], &mut self.rest) {
-            Err(_) => Some(Stop::ClientGone),
-            Ok(()) if self.rest.is_empty() => None,
-            Ok(()) => self.flush().await,
+        if self.client.write_or_keep(&[IoSlice::new(&rest)], &mut self.rest).is_err() {
+            return Some(Stop::ClientGone);
         }
+        // Not before: a client that left ahead of the first write was told nothing.
+        self.record.status = Some(self.shown.exchange.status);
+        if self.rest.is_empty() { None } else { self.flush().await }
     }
 
     fn arm(&self) {
