@@ -220,13 +220,18 @@ impl Expected {
     }
 }
 
+/// A maximum as an engine may take it: rounded up, and what fits no count is the largest.
 fn count(value: Option<&Json>) -> Option<u64> {
-    let value = value?;
-    value.as_u64().or_else(|| {
-        let number = value.as_f64().filter(|_| value.is_f64())?;
-        (number.fract() == 0.0 && number.is_sign_positive() && number <= 9_007_199_254_740_992.0)
-            .then_some(number as u64)
-    })
+    let written = match value? {
+        Json::Number(number) => number.to_string(),
+        Json::String(text) => {
+            let text = text.trim();
+            text.strip_prefix('+').unwrap_or(text).replace('_', "")
+        }
+        _ => return None,
+    };
+    let number: f64 = written.parse().ok().filter(|_| written.starts_with(|c: char| c.is_ascii_digit()))?;
+    Some(written.parse().unwrap_or(number.ceil() as u64))
 }
 
 proptest! {
