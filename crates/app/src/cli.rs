@@ -169,6 +169,9 @@ pub(crate) struct DemoArgs {
     /// Port of the admin side, on 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 9090)]
     pub(crate) admin_port: u16,
+    /// Two models behind one name: a decision service says which of them each question deserves
+    #[arg(long)]
+    pub(crate) routes: bool,
     /// Only gateway and replicas: the traffic is yours
     #[arg(long)]
     pub(crate) no_traffic: bool,

@@ -1,23 +1,26 @@
-//! `sluicegate demo`: gateway, simulated replicas and traffic in one process, with a live table.
+//! `sluicegate demo`: gateway, simulated replicas and traffic in one process, with a live table; or two models behind one
+//! name, and which of them each question goes to.
 
 mod display;
+mod routes;
 mod stats;
 mod table;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use sluicegate_lab::sim::{Sim, SimConfig};
+use sluicegate_core::{Health, PoolSnapshot};
+use sluicegate_lab::decision::DecisionSim;
+use sluicegate_lab::sim::{Sim, SimConfig, SimReplica};
 use sluicegate_lab::traffic::{Traffic, TrafficConfig};
 use sluicegate_proxy::usage::UsageSink;
 
 use crate::app::{App, StartError};
 use crate::cli::{DemoArgs, Failure, Signals, print, write_out};
 use crate::config::{Config, Loaded, Overrides};
-use crate::inspect::Readiness;
 use display::Display;
 use stats::Stats;
 use table::{Now, ReplicaRow};
@@ -58,9 +61,9 @@ async fn demonstrate(args: &DemoArgs, stats: &Arc<Stats>) -> Result<u64, Failure
         Some(traffic) => traffic.stop().await.failed(),
         None => 0,
     };
-    let Started { app, sim, .. } = started;
+    let Started { app, stage, .. } = started;
     let finished = tokio::task::spawn_blocking(move || app.finish(LAST_CALL)).await;
-    sim.shutdown().await;
+    stage.shutdown().await;
     finished.context("the gateway's end failed").map_err(Failure::running)?;
     Ok(unserved)
 }
@@ -84,6 +87,9 @@ async fn keep_going(
         return Ok(());
     }
     ready(&started.app).await;
+    if args.routes {
+        return if args.no_traffic { std::future::pending().await } else { routes::ask(&started.app).await };
+    }
     *traffic = start_traffic(args, &started.app)?;
     show(&mut Display::new(), started, stats).await;
     Ok(())
@@ -91,33 +97,61 @@ async fn keep_going(
 
 /// Everything that runs but the traffic.
 struct Started {
-    sim: Sim,
+    stage: Stage,
     app: App,
     at: Instant,
 }
 
+/// What the gateway stands in front of.
+struct Stage {
+    sims: Vec<Sim>,
+    /// Decides between their models.
+    judge: Option<DecisionSim>,
+}
+
+impl Stage {
+    fn replicas(&self) -> impl Iterator<Item = &SimReplica> {
+        self.sims.iter().flat_map(Sim::replicas)
+    }
+
+    async fn shutdown(self) {
+        for sim in self.sims {
+            sim.shutdown().await;
+        }
+    }
+}
+
 async fn start(args: &DemoArgs, stats: &Arc<Stats>) -> Result<Started, Failure> {
     distinct_ports(args)?;
-    let config = SimConfig { replicas: REPLICAS, model: MODEL.into(), ..SimConfig::default() };
-    let sim = Sim::start(config).context("no simulated replicas").map_err(Failure::running)?;
-    let loaded = configuration(args, &sim)?;
+    let stage = if args.routes { routes::stage() } else { one_model() };
+    let stage = stage.context("no simulated replicas").map_err(Failure::running)?;
+    let loaded = configuration(args, &stage)?;
     let sink: Arc<dyn UsageSink> = stats.clone();
     // Starting blocks for a moment, and the replicas are to answer meanwhile.
     let started = tokio::task::spawn_blocking(move || App::start(loaded, vec![sink])).await;
     let app = started.context("the start failed").map_err(Failure::running)?;
     let app = app.map_err(|error| Failure::running(with_a_way_out(error)))?;
-    Ok(Started { sim, app, at: Instant::now() })
+    Ok(Started { stage, app, at: Instant::now() })
 }
 
-fn configuration(args: &DemoArgs, sim: &Sim) -> Result<Loaded, Failure> {
+fn one_model() -> io::Result<Stage> {
+    let config = SimConfig { replicas: REPLICAS, model: MODEL.into(), ..SimConfig::default() };
+    Ok(Stage { sims: vec![Sim::start(config)?], judge: None })
+}
+
+fn configuration(args: &DemoArgs, stage: &Stage) -> Result<Loaded, Failure> {
+    let text = if args.routes { routes::configuration(stage) } else { String::new() };
+    let replicas = stage.replicas().map(|replica| format!("http://{}", replica.addr()));
     let overrides = Overrides {
-        replicas: sim.addrs().iter().map(|address| format!("http://{address}")).collect(),
+        replicas: replicas.filter(|_| !args.routes).collect(),
         listen: Some(SocketAddr::from(([127, 0, 0, 1], args.port))),
         admin: Some(SocketAddr::from(([127, 0, 0, 1], args.admin_port))),
         threads: Some(1),
         ..Overrides::default()
     };
-    let mut loaded = Config::load(None, &overrides).map_err(Failure::Configuration)?;
+    // It names no secrets.
+    let loaded = Config::from_text("demo", &text, &overrides, &|_| None);
+    let mut loaded = loaded.map_err(Failure::Configuration)?;
     loaded.usage.stdout = false;
     loaded.usage.file.clone_from(&args.usage);
     Ok(loaded)
@@ -149,18 +183,22 @@ fn with_a_way_out(error: StartError) -> anyhow::Error {
 fn introduction(args: &DemoArgs, app: &App) -> String {
     let (address, admin) = (app.address(), app.admin_address());
     let program = program();
-    let traffic = if args.no_traffic { "no traffic but yours" } else { "steady mixed traffic" };
+    let (what, traffic, model, flag) = match args.routes {
+        true => (routes::WHAT, "one question after the other", routes::MODEL, " --decide"),
+        false => ("4 simulated replicas", "steady mixed traffic", MODEL, ""),
+    };
+    let traffic = if args.no_traffic { "no traffic but yours" } else { traffic };
     format!(
         "\
-gateway on http://{address} in front of {REPLICAS} simulated replicas, {traffic}
+gateway on http://{address} in front of {what}, {traffic}
 state   http://{admin}/api/state
 metrics http://{admin}/metrics
 Ctrl-C ends it.
 
 Try it:
   curl -N http://{address}/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{{\"model\":\"{MODEL}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'
-  {program} explain --admin http://{admin} --model {MODEL} --text Hello
+    -d '{{\"model\":\"{model}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'
+  {program} explain --admin http://{admin} --model {model} --text Hello{flag}
 
 "
     )
@@ -174,10 +212,11 @@ fn program() -> String {
     if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// Waits until the gateway has scraped its replicas and knows their model.
+/// Waits until the gateway has scraped its replicas, some of every pool, and knows their models.
 async fn ready(app: &App) {
+    let live = |pool: &PoolSnapshot| pool.replicas.iter().any(|replica| replica.health == Health::Live);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    while app.inspect().readiness() != Readiness::Ready || app.inspect().models().is_empty() {
+    while !app.inspect().pools().iter().all(|(_, pool)| live(pool)) || app.inspect().models().is_empty() {
         looks.tick().await;
     }
 }
@@ -195,10 +234,10 @@ fn start_traffic(args: &DemoArgs, app: &App) -> Result<Option<Traffic>, Failure>
 /// Ends when nobody reads it any more.
 async fn show(display: &mut Display, started: &Started, stats: &Stats) {
     let mut turns = tokio::time::interval(display.every());
-    let mut before = (Instant::now(), generated(&started.sim));
+    let mut before = (Instant::now(), generated(&started.stage));
     loop {
         let now = turns.tick().await.into_std();
-        let tokens = generated(&started.sim);
+        let tokens = generated(&started.stage);
         let rates = rates(&before.1, &tokens, now.saturating_duration_since(before.0));
         let shown = display.show(&Now {
             elapsed: now.saturating_duration_since(started.at),
@@ -213,8 +252,8 @@ async fn show(display: &mut Display, started: &Started, stats: &Stats) {
 }
 
 /// Tokens that each replica has generated so far.
-fn generated(sim: &Sim) -> Vec<u64> {
-    sim.replicas().iter().map(|replica| replica.counters().map_or(0, |now| now.generation_tokens)).collect()
+fn generated(stage: &Stage) -> Vec<u64> {
+    stage.replicas().map(|replica| replica.counters().map_or(0, |now| now.generation_tokens)).collect()
 }
 
 fn rates(before: &[u64], now: &[u64], time: Duration) -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! What the demo's requests add up to, taken from usage lines.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ struct Counts {
     ending: bool,
     retried: u64,
     tokens: u64,
+    /// Requests that each model was asked.
+    models: BTreeMap<String, u64>,
     ttft: VecDeque<Duration>,
 }
 
@@ -78,16 +80,25 @@ impl Stats {
         let Totals { requests, failed, refused, gone, running_at_end, retried, tokens, ttft_p50, ttft_p95 } =
             self.totals();
         let ok = requests - failed - refused - gone - running_at_end;
+        let models = self.models();
         format!(
             "\
 requests {requests}: {ok} ok, {failed} failed, {refused} refused, {gone} left by their client; {retried} retried
 running  {running_at_end} at the end, broken off
 tokens   {tokens} generated
-TTFT     p50 {}, p95 {}
+{models}TTFT     p50 {}, p95 {}
 ",
             millis(ttft_p50),
             millis(ttft_p95)
         )
+    }
+
+    /// How many requests went to which model, where there are several.
+    fn models(&self) -> String {
+        let counts = self.lock();
+        let each: Vec<String> =
+            counts.models.iter().map(|(model, requests)| format!("{model} {requests}")).collect();
+        if each.len() < 2 { String::new() } else { format!("models   {}\n", each.join(", ")) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
@@ -118,6 +129,9 @@ impl UsageSink for Stats {
             | Outcome::TimeoutTotal
             | Outcome::NoReplica
             | Outcome::GatewayStopped => counts.failed += 1,
+        }
+        if let Some(model) = line.upstream_model {
+            *counts.models.entry(model.to_owned()).or_default() += 1;
         }
         if let Some(ttft) = line.ttft {
             counts.ttft.truncate(KEPT - 1);

@@ -69,3 +69,25 @@ async fn it_ends_quietly_when_nobody_reads_it_any_more() {
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     assert!(!ended.stderr.contains("error"), "{}", ended.stderr);
 }
+
+#[tokio::test]
+async fn with_routes_each_question_goes_to_the_model_that_it_deserves_and_it_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let usage = folder.path().join("usage.jsonl");
+    let usage = usage.to_str().unwrap();
+    let words = ["demo", "--routes", "--port", "0", "--admin-port", "0", "--usage", usage];
+    let mut demo = Process::start(&words);
+    for (question, model, other) in [("Hello!", "demo-4b", "demo-32b"), ("Prove that", "demo-32b", "demo-4b")]
+    {
+        let line = demo.told(question);
+        // The model that answered stands before what the service says of both.
+        assert!(line[50..].starts_with(&format!(" {model} ")), "{line}");
+        assert!(line.contains(&format!("{other} 0.")) && line.contains("; sure "), "{line}");
+    }
+    demo.terminate();
+    let ended = demo.ended().await;
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("models   demo-32b "), "{}", ended.stdout);
+    let lines = std::fs::read_to_string(usage).unwrap();
+    assert!(lines.contains(r#""reason":"policy""#), "{lines}");
+}

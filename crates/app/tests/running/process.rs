@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 
 use sluicegate_testkit::patiently;
 
@@ -12,6 +12,8 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sluicegate");
 pub(crate) struct Process {
     child: Child,
     stderr: BufReader<ChildStderr>,
+    /// What was not read of standard output.
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 /// What is left when it has ended.
@@ -42,7 +44,8 @@ impl Process {
             .spawn()
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr }
+        let stdout = child.stdout.take().map(BufReader::new);
+        Self { child, stderr, stdout }
     }
 
     /// The first line on standard error that holds `text`.
@@ -51,6 +54,17 @@ impl Process {
         while !line.contains(text) {
             line.clear();
             assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended without {text:?}");
+        }
+        line
+    }
+
+    /// The first line on standard output that begins with `text`.
+    pub(crate) fn told(&mut self, text: &str) -> String {
+        let stdout = self.stdout.as_mut().unwrap();
+        let mut line = String::new();
+        while !line.starts_with(text) {
+            line.clear();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "it ended without {text:?}");
         }
         line
     }
@@ -75,7 +89,7 @@ impl Process {
     /// Reads a line of standard output, then no more, and waits for the end.
     pub(crate) async fn ended_after_a_line(mut self) -> Ended {
         let mut line = String::new();
-        BufReader::new(self.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.stdout.take().unwrap().read_line(&mut line).unwrap();
         self.ended().await
     }
 
@@ -84,7 +98,7 @@ impl Process {
             let mut stderr = String::new();
             self.stderr.read_to_string(&mut stderr).unwrap();
             let mut stdout = String::new();
-            if let Some(mut piped) = self.child.stdout.take() {
+            if let Some(mut piped) = self.stdout.take() {
                 piped.read_to_string(&mut stdout).unwrap();
             }
             Ended { status: self.child.wait().unwrap(), stdout, stderr }

@@ -29,7 +29,7 @@ const HARD: [&str; 24] = [
     "step",
 ];
 /// What one of them adds to the difficulty, and at how many words a text is as hard as a text can be by its length.
-const PER_HARD_WORD: f64 = 0.5;
+const PER_HARD_WORD: f64 = 0.7;
 const LONG: f64 = 400.0;
 /// What code adds.
 const CODE: f64 = 0.4;
