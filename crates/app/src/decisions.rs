@@ -53,6 +53,8 @@ impl DecisionServices {
         let thread = std::thread::Builder::new().name("decisions".into()).spawn(move || {
             // An error says that the sender is gone: that is its sign.
             let _ended = runtime.block_on(stopped);
+            // A name that is still being looked up must not hold up the end.
+            runtime.shutdown_background();
         })?;
         Ok((all, Asking { stop: Some(stop), thread: Some(thread) }))
     }

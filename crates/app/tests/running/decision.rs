@@ -10,6 +10,7 @@ use sluicegate_testkit::answers::json_answer;
 use sluicegate_testkit::{Upstream, patiently, send};
 use tempfile::NamedTempFile;
 
+use crate::hosted_tls::Provider;
 use crate::http::{CHAT, get, post};
 use crate::process::{BINARY, Process};
 
@@ -33,7 +34,10 @@ fn file(small: &Upstream, large: &Upstream, service: &str) -> NamedTempFile {
 
 /// With a log as talkative as it can be.
 fn gateway(file: &NamedTempFile) -> Process {
-    let mut command = Command::new(BINARY);
+    start(Command::new(BINARY), file)
+}
+
+fn start(mut command: Command, file: &NamedTempFile) -> Process {
     command.args(["serve", "--config", file.path().to_str().unwrap()]);
     Process::spawn_with(command.env("DECISION_TOKEN", "t0ps3cret").stdout(Stdio::piped()), "trace")
 }
@@ -93,4 +97,28 @@ async fn explain_shows_what_the_service_says_when_it_is_told_to_ask() {
     assert!(asked.contains(&format!("result   {} (policy)", large.url())), "{asked}");
     let known = explain(&[]).await.stdout;
     assert!(known.contains("decision tiny-4b 0."), "{known}");
+}
+
+#[tokio::test]
+async fn a_service_is_asked_over_tls_and_one_that_is_not_who_it_should_be_is_told_nothing() {
+    let (small, large) = (Upstream::start("tiny-4b"), Upstream::start("huge-70b"));
+    let body = r#"{"answers":{"model_selection":{"probabilities":{"huge-70b":1},"confidence":1}}}"#;
+    for (name, trusted) in [("localhost", true), ("elsewhere.internal", false)] {
+        let service = Provider::start(name).await;
+        service.upstream.answer_with(vec![send(json_answer(200, body))]);
+        let file = file(&small, &large, &format!("https://localhost:{}", service.address.port()));
+        let mut certificates = NamedTempFile::new().unwrap();
+        certificates.write_all(service.pem.as_bytes()).unwrap();
+        let mut command = Command::new(BINARY);
+        command.env("SSL_CERT_FILE", certificates.path());
+        let mut process = start(command, &file);
+        let (address, admin) = process.addresses();
+        both_live(admin).await;
+        assert_eq!(post(address, CHAT, &chat("hi")).await.status, 200);
+        let page = get(admin, "/metrics").await.body;
+        let failed = r#"sluicegate_decision_abstentions_total{route="chat",cause="unreachable"} 1"#;
+        assert_eq!(page.contains(failed), !trusted, "{name}: {page}");
+        assert_eq!(service.upstream.counts().requests.get(), u64::from(trusted), "{name}");
+    }
+    assert!(large.counts().requests.get() >= 1, "the answer that came was followed");
 }

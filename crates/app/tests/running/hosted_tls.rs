@@ -21,11 +21,11 @@ use crate::process::{BINARY, Process};
 const BODY: &str = r#"{"model":"m1","messages":[{"role":"user","content":"hi"}]}"#;
 
 /// A scripted replica behind TLS, with a certificate of its own making.
-struct Provider {
-    upstream: Upstream,
-    address: SocketAddr,
+pub(crate) struct Provider {
+    pub(crate) upstream: Upstream,
+    pub(crate) address: SocketAddr,
     /// Its certificate.
-    pem: String,
+    pub(crate) pem: String,
     /// Handshakes that came to an end.
     handshakes: Count,
     _tasks: JoinSet<()>,
@@ -33,7 +33,7 @@ struct Provider {
 
 impl Provider {
     /// `name` is what its certificate is for.
-    async fn start(name: &str) -> Self {
+    pub(crate) async fn start(name: &str) -> Self {
         Self::with_end(name, End::Goodbye).await
     }
 
