@@ -75,7 +75,7 @@ pub(crate) fn choose(
     match first.request.mode {
         Mode::RoundRobin if !bound => modes::round_robin(field, scope),
         Mode::Predictive if !bound => modes::by_cost(field, now, scope),
-        Mode::Policy(scoring) if !bound => modes::by_policies(field, scope, scoring, scratch),
+        Mode::Policy(scoring) if !bound => modes::by_policies(field, now, scope, scoring, scratch),
         Mode::Adaptive | Mode::Weighted(_) | Mode::RoundRobin | Mode::Predictive | Mode::Policy(_) => {
             five_steps(field, first, now, scope, bound)
         }

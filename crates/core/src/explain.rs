@@ -128,7 +128,7 @@ pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: 
             (_, None) => None,
         };
     }
-    score(&asked, scope, &mut candidates);
+    score(&asked, now, scope, &mut candidates);
     predict(field, now, &mut candidates);
     let choice = choose(&asked, now, scope, &mut Vec::new());
     let steps = words::steps(&asked, scope, &survey, &candidates, choice.as_ref());
@@ -213,10 +213,10 @@ impl From<Prediction> for Predicted {
 }
 
 /// What each policy adds to each candidate. Of targets that the request does not keep to there is nothing to add up.
-fn score(field: &[Branch<'_>], scope: Scope, candidates: &mut [Candidate]) {
+fn score(field: &[Branch<'_>], now: Time, scope: Scope, candidates: &mut [Candidate]) {
     let Some(Mode::Policy(scoring)) = field.first().map(|branch| branch.request.mode) else { return };
     for (policy, weight) in scoring.policies.each() {
-        for part in modes::parts(field, scope, scoring, policy, weight) {
+        for part in modes::parts(field, now, scope, scoring, (policy, weight)) {
             let Some(branch) = field.get(part.branch) else { continue };
             let place = (part.target, branch.view.id(part.index));
             let own = |c: &&mut Candidate| (c.target, c.replica) == place;

@@ -4,6 +4,8 @@
 mod decision_service;
 mod kv_headroom;
 mod least_inflight;
+mod predicted_ttft;
+mod prefix_cache;
 mod queue_depth;
 mod session_affinity;
 #[cfg(test)]
@@ -27,16 +29,22 @@ pub enum Policy {
     QueueDepth,
     /// Much room in the KV cache.
     KvHeadroom,
+    /// Much of the prompt known from earlier requests. Needs [`PoolSettings::predict`](crate::PoolSettings::predict).
+    PrefixCache,
+    /// An early first token, as predicted. Needs the same.
+    PredictedTtft,
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::SessionAffinity,
         Self::LeastInflight,
         Self::DecisionService,
         Self::QueueDepth,
         Self::KvHeadroom,
+        Self::PrefixCache,
+        Self::PredictedTtft,
     ];
 
     /// Its stable name in configuration and explanations.
@@ -48,6 +56,8 @@ impl Policy {
             Self::DecisionService => "decision_service",
             Self::QueueDepth => "queue_depth",
             Self::KvHeadroom => "kv_headroom",
+            Self::PrefixCache => "prefix_cache",
+            Self::PredictedTtft => "predicted_ttft",
         }
     }
 
@@ -56,7 +66,12 @@ impl Policy {
     pub fn default_weight(self) -> f64 {
         match self {
             Self::DecisionService => 10.0,
-            Self::SessionAffinity | Self::LeastInflight | Self::QueueDepth | Self::KvHeadroom => 1.0,
+            Self::SessionAffinity
+            | Self::LeastInflight
+            | Self::QueueDepth
+            | Self::KvHeadroom
+            | Self::PrefixCache
+            | Self::PredictedTtft => 1.0,
         }
     }
 
@@ -68,6 +83,8 @@ impl Policy {
             Self::DecisionService => decision_service::score(asked, candidates),
             Self::QueueDepth => queue_depth::score(candidates),
             Self::KvHeadroom => kv_headroom::score(candidates),
+            Self::PrefixCache => prefix_cache::score(candidates),
+            Self::PredictedTtft => predicted_ttft::score(candidates),
         }
     }
 }
@@ -100,6 +117,12 @@ impl Policies {
     #[must_use]
     pub fn weight(&self, policy: Policy) -> f64 {
         self.each().find(|(own, _)| *own == policy).map_or(0.0, |(_, weight)| weight)
+    }
+
+    /// One of them goes by what is predicted of the replicas.
+    pub(crate) fn predict(&self) -> bool {
+        let predicts = |policy| matches!(policy, Policy::PrefixCache | Policy::PredictedTtft);
+        self.each().any(|(policy, weight)| weight > 0.0 && predicts(policy))
     }
 
     /// Gives every candidate its total. False where every policy abstains.
@@ -152,10 +175,31 @@ pub(crate) struct Candidate {
     waiting: u64,
     /// Used part of the KV cache, where the engine tells it.
     kv_used: Option<f32>,
+    /// What is predicted of the request there, where anything is.
+    pub(crate) foreseen: Option<Foreseen>,
     /// What the policy that is being asked says.
     pub(crate) score: f64,
     /// The sum of all policies' parts so far.
     pub(crate) total: f64,
+}
+
+/// What is predicted of a request at one replica.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Foreseen {
+    /// The part of the prompt that is in its cache, 0 to 1.
+    pub(crate) known: f64,
+    /// Seconds until the first token.
+    pub(crate) ttft: f64,
+}
+
+/// The scores of those that `own` knows of; others are taken for average ones: neither sought nor shunned.
+fn known_or_average(candidates: &mut [Candidate], own: impl Fn(&Candidate) -> Option<f64>) {
+    let known = || candidates.iter().filter_map(&own);
+    let (sum, count) = (known().sum::<f64>(), known().count());
+    let average = if count == 0 { 0.0 } else { sum / count as f64 };
+    for candidate in candidates {
+        candidate.score = own(candidate).unwrap_or(average);
+    }
 }
 
 impl Candidate {
@@ -172,6 +216,7 @@ impl Candidate {
             inflight: row.inflight,
             waiting: row.waiting,
             kv_used: branch.view.replicas[index].load.engine().and_then(|engine| engine.kv_usage),
+            foreseen: None,
             score: 0.0,
             total: 0.0,
         }

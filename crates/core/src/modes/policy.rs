@@ -3,8 +3,9 @@
 use super::{Scoring, candidates};
 use crate::choose::{Branch, Choice, Scope, Survey, without_candidates};
 use crate::pick::{NoReplica, Reason};
-use crate::policies::{self, Asked, Candidate, Policy};
+use crate::policies::{self, Asked, Candidate, Foreseen, Policy};
 use crate::prng;
+use crate::time::Time;
 
 /// Totals this close to the largest one, relative to it, are equal: sums of shares differ in their last bits by the
 /// order in which they are added. No two totals of the published tables that differ come nearer than a hundred times
@@ -14,11 +15,12 @@ const TIE: f64 = 1e-12;
 /// The candidate with the largest total, a random one of several; in turn where every policy abstains.
 pub(crate) fn by_policies(
     field: &[Branch<'_>],
+    now: Time,
     scope: Scope,
     scoring: Scoring<'_>,
     scratch: &mut Vec<Candidate>,
 ) -> Result<Choice, NoReplica> {
-    let spoken = scored(field, scope, scoring, scratch);
+    let spoken = scored(field, now, scope, scoring, scratch);
     let best = scratch.iter().map(|candidate| candidate.total).fold(0.0, f64::max);
     let wins = |candidate: &&Candidate| candidate.total >= best * (1.0 - TIE);
     let chosen = |candidate: &Candidate, reason| {
@@ -42,29 +44,51 @@ pub(crate) fn by_policies(
 }
 
 /// Fills `into` with the candidates and their totals. False: every policy abstained, or there is nobody.
-fn scored(field: &[Branch<'_>], scope: Scope, scoring: Scoring<'_>, into: &mut Vec<Candidate>) -> bool {
-    gather(field, scope, into);
+fn scored(
+    field: &[Branch<'_>],
+    now: Time,
+    scope: Scope,
+    scoring: Scoring<'_>,
+    into: &mut Vec<Candidate>,
+) -> bool {
+    gather(field, now, scope, scoring, into);
     scoring.policies.add_up(&asked(field, scoring), into)
 }
 
 /// What one policy adds to each candidate's total, as their score: for an explanation.
 pub(crate) fn parts(
     field: &[Branch<'_>],
+    now: Time,
     scope: Scope,
     scoring: Scoring<'_>,
-    policy: Policy,
-    weight: f64,
+    (policy, weight): (Policy, f64),
 ) -> Vec<Candidate> {
     let mut candidates = Vec::new();
-    gather(field, scope, &mut candidates);
+    gather(field, now, scope, scoring, &mut candidates);
     policies::add(policy, weight, &asked(field, scoring), &mut candidates);
     candidates
 }
 
-fn gather(field: &[Branch<'_>], scope: Scope, into: &mut Vec<Candidate>) {
+fn gather(field: &[Branch<'_>], now: Time, scope: Scope, scoring: Scoring<'_>, into: &mut Vec<Candidate>) {
     into.clear();
     for (at, branch, index) in candidates(field, scope) {
         into.extend(branch.targets.iter().map(|target| Candidate::of(at, branch, index, *target)));
+    }
+    if scoring.policies.predict() {
+        field.iter().enumerate().for_each(|(at, branch)| foresee(at, branch, now, into));
+    }
+}
+
+/// Adds what is predicted of the replicas of one pool.
+fn foresee(at: usize, branch: &Branch<'_>, now: Time, candidates: &mut [Candidate]) {
+    let prompt = &branch.request.prompt;
+    let Some(predictor) = branch.view.predictor.filter(|_| prompt.tokens > 0) else { return };
+    let query = predictor.query(now, prompt, branch.in_service());
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.branch == at) {
+        let Some(row) = branch.view.board.get(candidate.index) else { continue };
+        let prediction = query.predict(row.seat);
+        let known = f64::from(prediction.depth) * f64::from(prompt.block_tokens) / f64::from(prompt.tokens);
+        candidate.foreseen = Some(Foreseen { known: known.min(1.0), ttft: prediction.ttft() });
     }
 }
 

@@ -14,6 +14,7 @@ fn candidate(index: usize, inflight: u32) -> Candidate {
         inflight,
         waiting: 0,
         kv_used: None,
+        foreseen: None,
         score: 0.0,
         total: 0.0,
     }
@@ -126,6 +127,15 @@ fn scores_are_what_each_policy_says() {
     assert_eq!(one(Policy::QueueDepth, &SESSION, Candidate { waiting: 1500, ..candidate(0, 0) }), 0.4);
     let kv = |used| one(Policy::KvHeadroom, &SESSION, Candidate { kv_used: used, ..candidate(0, 0) });
     assert_eq!([kv(Some(0.75)), kv(Some(2.0)), kv(Some(f32::NAN)), kv(None)], [0.25, 0.0, 0.0, 0.0]);
+    let foreseen = |known, ttft| Candidate { foreseen: Some(Foreseen { known, ttft }), ..candidate(0, 0) };
+    assert_eq!(one(Policy::PrefixCache, &SESSION, foreseen(0.75, 9.0)), 0.75);
+    assert_eq!(one(Policy::PredictedTtft, &SESSION, foreseen(0.75, 4.0)), 0.25);
+    assert_eq!(
+        one(Policy::PredictedTtft, &SESSION, foreseen(0.0, 0.001)),
+        50.0,
+        "nobody feels the difference"
+    );
+    assert_eq!(one(Policy::PredictedTtft, &SESSION, candidate(0, 0)), 0.0, "nothing is predicted");
     let decision = Decision::new(vec![0.2, 0.8], Some(0.5), 2);
     let asked = Asked { session: None, decision: Some(&decision) };
     let second = Candidate { target: TargetIndex(1), ..candidate(0, 0) };
@@ -188,10 +198,23 @@ fn a_list_of_policies_is_sound_or_none() {
 
 prop_compose! {
     fn candidates()(
-        numbers in prop::collection::vec((0_u32..200, 0_u64..50_000, prop::option::of(0.0_f32..1.2), 0_u32..4), 1..90)
+        numbers in prop::collection::vec(
+            (
+                0_u32..200,
+                0_u64..50_000,
+                prop::option::of(0.0_f32..1.2),
+                0_u32..4,
+                prop::option::of((0.0_f64..1.0, 0.0_f64..600.0)),
+            ),
+            1..90,
+        )
     ) -> Vec<Candidate> {
-        numbers.into_iter().enumerate().map(|(index, (inflight, waiting, kv_used, target))| Candidate {
-            waiting, kv_used, target: TargetIndex(target), ..candidate(index, inflight)
+        numbers.into_iter().enumerate().map(|(index, (inflight, waiting, kv_used, target, foreseen))| Candidate {
+            waiting,
+            kv_used,
+            target: TargetIndex(target),
+            foreseen: foreseen.map(|(known, ttft)| Foreseen { known, ttft }),
+            ..candidate(index, inflight)
         }).collect()
     }
 }

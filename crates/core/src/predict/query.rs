@@ -39,6 +39,13 @@ pub(crate) struct Prediction {
     pub(crate) terms: Terms,
 }
 
+impl Prediction {
+    /// Seconds until the first byte.
+    pub(crate) fn ttft(&self) -> f64 {
+        self.terms.wait + self.terms.prefill + self.forgiven
+    }
+}
+
 impl Predictor {
     /// `serving`: how many replicas share the pool's traffic. Allocates nothing.
     pub(crate) fn query<'a>(&'a self, now: Time, prompt: &Prompt<'_>, serving: usize) -> Query<'a> {

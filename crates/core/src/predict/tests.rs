@@ -16,13 +16,6 @@ fn prompt(tokens: u32, blocks: &[u64]) -> Prompt<'_> {
     Prompt { tokens, blocks, block_tokens: 500, whole_answer: false }
 }
 
-impl Prediction {
-    /// Seconds until the first byte.
-    fn ttft(&self) -> f64 {
-        self.terms.wait + self.terms.prefill + self.forgiven
-    }
-}
-
 fn near(got: f64, expected: f64) {
     assert!((got - expected).abs() < 1e-9, "{got} is not {expected}");
 }

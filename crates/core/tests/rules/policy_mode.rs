@@ -129,6 +129,37 @@ fn probing_replicas_are_candidates_only_without_a_live_one() {
     }
 }
 
+/// Blocks of 500 tokens.
+fn long(blocks: &[u64]) -> Prompt<'_> {
+    Prompt { tokens: 10_000, blocks, block_tokens: 500, whole_answer: false }
+}
+
+#[test]
+fn the_replica_that_knows_the_prompt_and_the_one_that_answers_first() {
+    let talk: Vec<u64> = (1..=20).collect();
+    for (policy, stays) in [(Policy::PrefixCache, true), (Policy::PredictedTtft, false)] {
+        let list = policies(&[(policy, 1.0)]);
+        let mut bench = Bench::live(3, PoolSettings { predict: true, ..PoolSettings::default() });
+        let asked = PickRequest { prompt: long(&talk), ..in_mode(scoring(&list)) };
+        let home = bench.turn(&asked).0;
+        assert!((0..8).all(|_| bench.turn(&asked).0 == home), "{policy:?}: warm there, and idle");
+        // A prompt that nobody knows goes ahead of it and takes longer than starting afresh elsewhere.
+        let others: Vec<ReplicaId> = (0..3).filter(|id| *id != home).map(ReplicaId).collect();
+        let foreign = Prompt { tokens: 60_000, ..long(&[]) };
+        bench.pick(&PickRequest { prompt: foreign, tried: &others, ..in_mode(scoring(&list)) });
+        assert_eq!(bench.turn(&asked).0 == home, stays, "{policy:?}");
+    }
+}
+
+#[test]
+fn without_predictions_the_policies_that_go_by_them_abstain() {
+    let list = policies(&[(Policy::PrefixCache, 1.0), (Policy::PredictedTtft, 1.0)]);
+    let mut bench = Bench::live(3, PoolSettings::default());
+    let asked = PickRequest { prompt: long(&[1, 2]), ..in_mode(scoring(&list)) };
+    let order: Vec<_> = (0..3).map(|_| bench.turn(&asked)).map(|(id, reason, _)| (id, reason)).collect();
+    assert_eq!(order, [1, 2, 0].map(|id| (id, Reason::RoundRobin)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     /// In every mode: nothing that is out of service, has failed the request or serves another model is chosen.
@@ -137,7 +168,7 @@ proptest! {
         sick in prop::collection::vec(0_u8..5, 6),
         tried in prop::collection::vec(0_u32..6, 0..4),
         key in prop::option::of(any::<u64>()),
-        mode in 0_usize..8,
+        mode in 0_usize..11,
         seed in any::<u64>(),
     ) {
         let all: Vec<(Policy, f64)> = Policy::ALL.map(|policy| (policy, policy.default_weight())).to_vec();
