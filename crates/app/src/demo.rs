@@ -216,7 +216,7 @@ fn program() -> String {
 async fn ready(app: &App) {
     let live = |pool: &PoolSnapshot| pool.replicas.iter().any(|replica| replica.health == Health::Live);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    while !app.inspect().pools().iter().all(|(_, pool)| live(pool)) || app.inspect().models().is_empty() {
+    while !app.inspect().pools().iter().all(|(_, pool)| live(pool)) || app.inspect().routes().is_empty() {
         looks.tick().await;
     }
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluicegate_core::{Health, PoolSnapshot};
 use sluicegate_proxy::plan::AllowedRoutes;
-use sluicegate_proxy::{Depth, Gateway, Key, ToExplain};
+use sluicegate_proxy::{Depth, Gateway, Key, RouteName, ToExplain};
 
 use crate::config::nearest;
 use crate::inspect::{
     ExplainRequest, ExplainedView, Explaining, GaugesView, Inspect, KeyState, NotFound, QueueView, Readiness,
-    RefusedView,
+    RefusedView, RouteState, TargetState,
 };
 
 /// Most names of keys that a refusal lists.
@@ -73,8 +73,18 @@ impl Inspect for GatewayView {
         self.gateway.keys().iter().map(|key| key_state(key)).collect()
     }
 
-    fn models(&self) -> Vec<Arc<str>> {
-        self.gateway.models()
+    fn routes(&self) -> Vec<RouteState> {
+        let state = |route: RouteName| RouteState {
+            model: String::from(&*route.model),
+            mode: route.mode,
+            targets: route
+                .targets
+                .iter()
+                .map(|(target, weight)| TargetState { name: explained::name(target), weight: *weight })
+                .collect(),
+            fallback: route.fallback.as_ref().map(explained::name),
+        };
+        self.gateway.routes().into_iter().map(state).collect()
     }
 
     fn readiness(&self) -> Readiness {

@@ -14,8 +14,8 @@ pub trait Inspect: Send + Sync + 'static {
     fn queues(&self) -> Vec<QueueView>;
     /// Every key's limits and what it has used, in the order of the configuration; none where the gateway is open.
     fn keys(&self) -> Vec<KeyState>;
-    /// The public model names, sorted.
-    fn models(&self) -> Vec<Arc<str>>;
+    /// Every route now, sorted by its public model name.
+    fn routes(&self) -> Vec<RouteState>;
     /// Whether requests are welcome.
     fn readiness(&self) -> Readiness;
     /// Connections and requests now.
@@ -34,6 +34,31 @@ pub trait Inspect: Send + Sync + 'static {
 
 /// An explanation on its way: a decision service may have to be waited for.
 pub type Explaining<'a> = Pin<Box<dyn Future<Output = Result<ExplainedView, RefusedView>> + Send + 'a>>;
+
+/// Name of the route to engines that have no list of models: it takes every name.
+pub const ANY_MODEL: &str = "*";
+
+/// A route and where it leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteState {
+    /// Its public model name, or [`ANY_MODEL`].
+    pub model: String,
+    /// Its mode.
+    pub mode: &'static str,
+    /// Where its requests go.
+    pub targets: Vec<TargetState>,
+    /// Where they go when no target can serve: pool, `/`, model.
+    pub fallback: Option<String>,
+}
+
+/// A target of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TargetState {
+    /// Pool, `/`, model; without a model where it is asked for whatever the client asks for.
+    pub name: String,
+    /// Its share, where the route has shares.
+    pub weight: Option<u32>,
+}
 
 /// Whether requests are welcome; a refusal has its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use sluicegate_core::{
 use crate::inspect::{
     CandidateView, ClassQueueView, ExplainRequest, ExplainedView, Explaining, GaugesView, Inspect,
     KeyQueueView, KeyState, NotFound, OutcomeView, QueueView, Readiness, RefusedView, RouteQueueView,
+    RouteState, TargetState,
 };
 
 /// Two replicas in one pool, two routes, two keys; what was drained is remembered.
@@ -138,8 +139,10 @@ impl Inspect for PlainGateway {
         vec![limited_key(), free]
     }
 
-    fn models(&self) -> Vec<Arc<str>> {
-        vec!["qwen3".into()]
+    fn routes(&self) -> Vec<RouteState> {
+        let target = TargetState { name: "big/Qwen".into(), weight: Some(3) };
+        let (targets, fallback) = (vec![target], Some("provider/gpt".into()));
+        vec![RouteState { model: "qwen3".into(), mode: "weighted", targets, fallback }]
     }
 
     fn readiness(&self) -> Readiness {

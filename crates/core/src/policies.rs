@@ -119,8 +119,9 @@ impl Policies {
         self.each().find(|(own, _)| *own == policy).map_or(0.0, |(_, weight)| weight)
     }
 
-    /// One of them goes by what is predicted of the replicas.
-    pub(crate) fn predict(&self) -> bool {
+    /// One of them goes by what is predicted of the replicas: their pools' settings must ask for predictions.
+    #[must_use]
+    pub fn predict(&self) -> bool {
         let predicts = |policy| matches!(policy, Policy::PrefixCache | Policy::PredictedTtft);
         self.each().any(|(policy, weight)| weight > 0.0 && predicts(policy))
     }

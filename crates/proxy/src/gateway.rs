@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use sluicegate_core::{Health, ModelId, ReplicaId, RouteIndex, Serves};
+use sluicegate_core::{Health, ModelId, ReplicaId, RouteIndex, Serves, TargetIndex};
 
 use crate::decide::Decisions;
 use crate::keys::{Key, Keys};
@@ -77,6 +77,27 @@ pub struct RouteName {
     pub model: Arc<str>,
     /// The pools that its requests can go to, that of a fallback included.
     pub pools: Vec<Arc<str>>,
+    /// Its mode, by the name that configurations have for it.
+    pub mode: &'static str,
+    /// Its targets with their weights, where they have some.
+    pub targets: Vec<(TargetName, Option<u32>)>,
+    /// Where its requests go when no target can serve.
+    pub fallback: Option<TargetName>,
+}
+
+impl RouteName {
+    fn of(route: &Route) -> Self {
+        let mode = &route.plan.mode;
+        let targets = (0..).map(TargetIndex).zip(route.targets.all());
+        Self {
+            index: route.index,
+            model: Arc::clone(&route.plan.model),
+            pools: route.pools().into_iter().map(|pool| Arc::clone(pool.name())).collect(),
+            mode: mode.as_str(),
+            targets: targets.map(|(index, target)| (target.name(), mode.weight(index))).collect(),
+            fallback: route.fallback.as_ref().and_then(|targets| Some(targets.only_target()?.name())),
+        }
+    }
 }
 
 /// Models that the engines told of, and which replicas serve them.
@@ -162,12 +183,7 @@ impl Gateway {
     /// Every route now, sorted by public model name.
     #[must_use]
     pub fn routes(&self) -> Vec<RouteName> {
-        let name = |route: &Arc<Route>| RouteName {
-            index: route.index,
-            model: Arc::clone(&route.plan.model),
-            pools: route.pools().into_iter().map(|pool| Arc::clone(pool.name())).collect(),
-        };
-        self.routes.load().each().map(name).collect()
+        self.routes.load().each().map(|route| RouteName::of(route)).collect()
     }
 
     /// Some pool has a replica that can take a request, some model is routed, and no shutdown was asked for. One

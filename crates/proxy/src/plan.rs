@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::{
-    KeyLimits, Mode, Policies, PoolSettings, Price, QueueLimits, RetrySettings, Scoring, Shares,
+    KeyLimits, Mode, Policies, PoolSettings, Price, QueueLimits, RetrySettings, Scoring, Shares, TargetIndex,
 };
 
 /// Everything that [`crate::Gateway::start`] needs to know.
@@ -142,6 +142,27 @@ pub enum RouteMode {
 }
 
 impl RouteMode {
+    /// Its name in configurations.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Weighted(_) => "weighted",
+            Self::Predictive => "predictive",
+            Self::Policy(_) => "policy",
+            Self::RoundRobin => "round_robin",
+        }
+    }
+
+    /// The weight of a target; None: the mode knows none.
+    #[must_use]
+    pub fn weight(&self, target: TargetIndex) -> Option<u32> {
+        match self {
+            Self::Weighted(shares) => Some(shares.of(target)),
+            Self::Adaptive | Self::Predictive | Self::Policy(_) | Self::RoundRobin => None,
+        }
+    }
+
     /// The mode as the decision core takes it.
     #[must_use]
     pub fn of_request(&self) -> Mode<'_> {

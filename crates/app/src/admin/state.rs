@@ -9,7 +9,7 @@ use sluicegate_core::{EngineLoad, PoolSnapshot, ReplicaSnapshot, Transition};
 
 use super::Shown;
 use crate::discovery::SourceView;
-use crate::inspect::{GaugesView, QueueView, Readiness, health_name};
+use crate::inspect::{ANY_MODEL, GaugesView, QueueView, Readiness, RouteState, health_name};
 use keys::KeyView;
 
 /// The gateway's state.
@@ -20,6 +20,7 @@ pub(super) struct StateView {
     ready: bool,
     reason: Option<String>,
     models: Vec<String>,
+    routes: Vec<RouteState>,
     gauges: GaugesView,
     usage_lines_lost: u64,
     pools: Vec<PoolView>,
@@ -78,12 +79,18 @@ struct TransitionView {
 impl StateView {
     pub(super) fn of(shown: &Shown) -> Self {
         let readiness = shown.gateway.readiness();
+        let routes = shown.gateway.routes();
         Self {
             gateway: String::from(&*shown.gateway_id),
             version: env!("CARGO_PKG_VERSION"),
             ready: readiness == Readiness::Ready,
             reason: readiness.reason(),
-            models: shown.gateway.models().iter().map(|model| String::from(&**model)).collect(),
+            models: routes
+                .iter()
+                .map(|route| route.model.clone())
+                .filter(|model| model != ANY_MODEL)
+                .collect(),
+            routes,
             gauges: shown.gateway.gauges(),
             usage_lines_lost: shown.lost_lines(),
             pools: shown.gateway.pools().iter().map(|(name, now)| PoolView::of(name, now)).collect(),

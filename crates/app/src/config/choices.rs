@@ -83,8 +83,10 @@ choices! {
         "least_inflight" => Policy::LeastInflight,
         "queue_depth" => Policy::QueueDepth,
         "kv_headroom" => Policy::KvHeadroom,
+        "prefix_cache" => Policy::PrefixCache,
+        "predicted_ttft" => Policy::PredictedTtft,
         "decision_service" => Policy::DecisionService,
-    } later { "prefix_cache", "predicted_ttft" }
+    } later {}
     StatusClass, "class of statuses" {
         "5xx" => StatusClass::Server,
         "4xx" => StatusClass::Client,

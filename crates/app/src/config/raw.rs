@@ -214,7 +214,7 @@ sections! {
 
     /// One policy of mode `policy`. Each spreads its weight over the replicas by its scores, and the largest total wins.
     ScoringPolicy {
-        /// Which one. `prefix_cache` and `predicted_ttft` are not supported yet.
+        /// Which one. `prefix_cache` and `predicted_ttft` go by what the pool has learned of its own requests.
         kind: Required<Policy> = Required(None),
         /// What it counts. `decision_service`: 10 unless said otherwise, and 0 asks nobody.
         weight: f64 = 1.0,

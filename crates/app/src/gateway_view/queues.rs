@@ -57,7 +57,14 @@ mod tests {
     use super::*;
 
     fn route(index: u32, model: &str, pool: &str) -> RouteName {
-        RouteName { index: RouteIndex(index), model: model.into(), pools: vec![pool.into()] }
+        RouteName {
+            index: RouteIndex(index),
+            model: model.into(),
+            pools: vec![pool.into()],
+            mode: "adaptive",
+            targets: Vec::new(),
+            fallback: None,
+        }
     }
 
     fn depth(route: u32, priority: i32, waiting: usize, oldest: u64) -> QueueDepth {

@@ -25,17 +25,3 @@ fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
         .collect();
     assert_eq!(refusals(), expected);
 }
-
-#[test]
-fn what_a_later_version_brings_is_known_by_name() {
-    let with = |route: &str| {
-        format!(
-            "[[pools]]\nname = \"a\"\nreplicas = [\"http://h\"]\n[[routes]]\nmodel = \"m\"\ntargets = [{{ pool = \
-             \"a\" }}]\n{route}\n"
-        )
-    };
-    for kind in ["prefix_cache", "predicted_ttft"] {
-        let found = findings(&with(&format!("policies = [{{ kind = \"{kind}\" }}]")));
-        assert_eq!(found, [format!("7:22: kind: \"{kind}\" is not supported yet in this version")]);
-    }
-}

@@ -158,7 +158,7 @@ const CONTRADICTIONS: [(&str, &str, &str); 17] = [
         "ONE\npolicies = [{ kind = \"sesion_affinity\" }]",
         "1: kind: unknown policy \"sesion_affinity\"",
         "did you mean \"session_affinity\"? Known: \"session_affinity\", \"least_inflight\", \"queue_depth\", \
-             \"kv_headroom\", \"decision_service\"",
+             \"kv_headroom\", \"prefix_cache\", \"predicted_ttft\", \"decision_service\"",
     ),
 ];
 

@@ -5,6 +5,7 @@ mod bench;
 mod fairness;
 mod field_cases;
 mod guarantees;
+mod guarantees_consistent;
 mod health;
 mod health_limits;
 mod lanes;

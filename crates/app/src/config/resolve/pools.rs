@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
-use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, RouteMode, RoutesPlan, Slots};
+use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, RouteMode, RoutePlan, RoutesPlan, Slots};
 
 use crate::config::choices::Engine;
 use crate::config::diagnostics::{Origin, Problems};
@@ -168,8 +168,12 @@ pub(super) fn learn_for(routes: &RoutesPlan, pools: &mut [PoolPlan]) {
         RoutesPlan::Fixed(routes) => routes.as_slice(),
         RoutesPlan::AskEngines(template) => std::slice::from_ref(&**template),
     };
-    let by_cost = routes.iter().filter(|route| route.mode == RouteMode::Predictive);
-    for target in by_cost.flat_map(|route| &route.targets) {
+    let predicts = |route: &&RoutePlan| match &route.mode {
+        RouteMode::Predictive => true,
+        RouteMode::Policy(policies) => policies.predict(),
+        RouteMode::Adaptive | RouteMode::Weighted(_) | RouteMode::RoundRobin => false,
+    };
+    for target in routes.iter().filter(predicts).flat_map(|route| &route.targets) {
         if let Some(pool) = pools.get_mut(target.pool) {
             pool.settings.predict = true;
         }

@@ -254,7 +254,8 @@ fn sessions_that_never_move(
     problems: &Problems<'_>,
     warnings: &mut Vec<String>,
 ) {
-    let other = [Policy::QueueDepth, Policy::KvHeadroom].iter().any(|kind| policies.weight(*kind) > 0.0);
+    let others = [Policy::QueueDepth, Policy::KvHeadroom, Policy::PrefixCache, Policy::PredictedTtft];
+    let other = others.iter().any(|kind| policies.weight(*kind) > 0.0);
     let affinity = policies.weight(Policy::SessionAffinity);
     let n = used.iter().map(|pool| pool.value.replicas.value.len()).sum::<usize>();
     if other || affinity == 0.0 || n < 2 {
