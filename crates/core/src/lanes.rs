@@ -1,5 +1,6 @@
 //! The pools of a route's targets as one: choosing over all of them and reserving in one of them is one step.
 
+mod alone;
 mod told;
 mod turns;
 

@@ -7,12 +7,10 @@ mod reports;
 mod reserve;
 
 use crate::board::{self, Row};
-use crate::choose::{Branch, Scope, View, choose_in};
+use crate::choose::View;
 use crate::effect::Effect;
-use crate::explain::{self, Explanation};
 use crate::health::{Health, Step};
 use crate::ids::{ModelId, ReplicaId, Serves};
-use crate::pick::{NoReplica, PickRequest, Picked};
 use crate::pins::{Lifetimes, PinKind, PinTable};
 use crate::predict::Predictor;
 use crate::prng::SplitMix64;
@@ -109,24 +107,6 @@ impl Pool {
         }
     }
 
-    /// The five steps of choosing, and the reservation, as one. Allocates nothing. It knows neither slots nor who waits
-    /// for one: see [`Pool::admit`].
-    ///
-    /// # Errors
-    /// [`NoReplica`] says why nobody can take the request now.
-    pub fn pick(&mut self, now: Time, request: &PickRequest<'_>) -> Result<Picked, NoReplica> {
-        self.pick_within(now, request, Scope::Anywhere)
-    }
-
-    /// Like [`Pool::pick`], but only among LIVE replicas with nothing waiting and, where slots are known, a free one:
-    /// for the one retry that follows a 429.
-    ///
-    /// # Errors
-    /// [`NoReplica::AllTried`] where no replica has room.
-    pub fn pick_with_room(&mut self, now: Time, request: &PickRequest<'_>) -> Result<Picked, NoReplica> {
-        self.pick_within(now, request, Scope::WithRoom)
-    }
-
     /// The one replica that serves `model` (`None`: any model), in service or not; `None` where there are several.
     #[must_use]
     pub fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
@@ -140,13 +120,6 @@ impl Pool {
     #[must_use]
     pub fn has_replica_in(&self, health: Health) -> bool {
         self.board.iter().any(|row| row.health == health)
-    }
-
-    /// What [`Pool::pick`] would do and why, reserving nothing.
-    #[must_use]
-    pub fn explain(&self, now: Time, request: &PickRequest<'_>) -> Explanation {
-        let field = [Branch::alone(self.view(), request)];
-        explain::explain(&field, now.max(self.now), None, Scope::Anywhere)
     }
 
     /// Asks for the effects that time alone brings: due scrapes, returns to service, forgiven streaks. Removes a
@@ -191,19 +164,6 @@ impl Pool {
     pub fn snapshot(&self, now: Time) -> PoolSnapshot {
         let pins = (self.pins.count(PinKind::Session), self.pins.count(PinKind::Prefix));
         snapshot::snapshot(&self.view(), now.max(self.now), pins)
-    }
-
-    fn pick_within(
-        &mut self,
-        now: Time,
-        request: &PickRequest<'_>,
-        scope: Scope,
-    ) -> Result<Picked, NoReplica> {
-        let now = self.advance(now);
-        let choice = choose_in(self.view(), now, request, scope)?;
-        let picked = self.settle_on(now, request, &choice, None);
-        self.check();
-        Ok(picked)
     }
 
     /// Replicas that are there.

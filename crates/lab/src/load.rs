@@ -111,6 +111,34 @@ pub struct LoadConfig {
     pub seed: u64,
 }
 
+impl LoadConfig {
+    /// One chat request after the other without an end: one token, and one token of answer, neither key nor limits.
+    #[must_use]
+    pub fn one_by_one(base_url: String, model: String) -> Self {
+        Self {
+            base_url,
+            key: None,
+            model,
+            kind: Kind::Chat,
+            pace: Pace::Closed { concurrency: 1 },
+            requests: None,
+            duration: None,
+            turns: Lengths::Fixed(1),
+            think: Duration::ZERO,
+            prefixes: 0,
+            prefix_tokens: 0,
+            prompt: Lengths::Fixed(1),
+            output: Lengths::Fixed(1),
+            trace: Vec::new(),
+            ignore_eos: true,
+            tokens_per_word: 1.0,
+            timeout: Duration::MAX,
+            goodput: Goodput::default(),
+            seed: 0,
+        }
+    }
+}
+
 /// Running load. Dropping it stops it.
 #[derive(Debug)]
 pub struct Load {

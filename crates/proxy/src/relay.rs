@@ -242,9 +242,11 @@ impl Relay<'_> {
     /// Small ones are gathered for a [batch](crate::batch), others written at once: they cost more to copy than to wake
     /// somebody for.
     fn write_parts(&mut self, parts: &[IoSlice<'_>]) -> std::io::Result<()> {
-        if parts.iter().map(|part| part.len()).sum::<usize>() > BATCHED {
+        let len = parts.iter().map(|part| part.len()).sum::<usize>();
+        if len > BATCHED {
             return self.client.write_or_keep(parts, &mut self.rest);
         }
+        self.rest.reserve(len);
         parts.iter().for_each(|part| self.rest.extend_from_slice(part));
         Ok(())
     }

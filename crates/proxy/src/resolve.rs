@@ -190,8 +190,10 @@ pub(crate) fn resolve(
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
     let wants_usage =
         peek.stream && !asks && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
+    // Usually the route's own name, which is there already.
+    let own = Some(&route.plan.model).filter(|own| ***own == *model).cloned();
     Ok(Resolved {
-        model: Some(model.into()),
+        model: Some(own.unwrap_or_else(|| model.into())),
         wants_usage,
         tokens,
         ask: ask(route, endpoint, tokens, &peek),

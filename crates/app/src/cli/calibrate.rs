@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sluicegate_lab::calibrate::{Fit, Found, Plan, Stage, fit, measure};
 use sluicegate_lab::client::Endpoint;
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::load::{Goodput, Kind, Lengths, LoadConfig, Pace, first_model, probe};
+use sluicegate_lab::load::{LoadConfig, first_model, probe};
 
 use super::load::asked;
 use super::profile_file::ProfileFile;
@@ -117,27 +117,7 @@ async fn calibrate(args: &CalibrateArgs, key: Option<String>, endpoint: &Endpoin
 }
 
 fn load(args: &CalibrateArgs, key: Option<String>, model: String) -> LoadConfig {
-    LoadConfig {
-        base_url: args.url.clone(),
-        key,
-        model,
-        kind: Kind::Chat,
-        pace: Pace::Closed { concurrency: 1 },
-        requests: None,
-        duration: None,
-        turns: Lengths::Fixed(1),
-        think: Duration::ZERO,
-        prefixes: 0,
-        prefix_tokens: 0,
-        prompt: Lengths::Fixed(1),
-        output: Lengths::Fixed(1),
-        trace: Vec::new(),
-        ignore_eos: true,
-        tokens_per_word: 1.0,
-        timeout: PATIENCE,
-        goodput: Goodput::default(),
-        seed: 0,
-    }
+    LoadConfig { key, timeout: PATIENCE, ..LoadConfig::one_by_one(args.url.clone(), model) }
 }
 
 fn plan(args: &CalibrateArgs, context: u32, load: LoadConfig) -> Plan {

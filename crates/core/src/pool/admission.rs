@@ -4,7 +4,7 @@ use super::Pool;
 use crate::board::Row;
 use crate::choose::{Branch, Choice, Scope, choose_in};
 use crate::effect::Effect;
-use crate::explain::{self, Explanation, NoPlace};
+use crate::explain::NoPlace;
 use crate::health::Health;
 use crate::ids::{ReplicaId, Weight};
 use crate::lease::Lease;
@@ -22,46 +22,6 @@ enum Room {
 }
 
 impl Pool {
-    /// Gives the request a place, or has it wait for one. Where no slots are known in the pool this is
-    /// [`Pool::pick`] and nobody waits. Where they are, the five steps run over the candidates with a free slot (a
-    /// replica whose slots are not known has one always). Where none has one the request waits, also for replicas
-    /// that are STARTING; it does not wait for those that are DRAINING. Where all are EJECTED one with a free slot
-    /// is the last resort, as ever.
-    ///
-    /// A retry (`tried` is not empty) that has to wait goes ahead of its class.
-    ///
-    /// Where as many of its route wait as may it is turned away, unless one of them gives way to it and is turned away
-    /// in its place ([`Denial::QueueFull`]): of the lowest class, and there of the key with most waiting requests, the
-    /// newest. For a newcomer of a higher class always; for one of the same class only if that key then still has more
-    /// than the newcomer's. Retries never give way. So no key fills a queue for the others, and nobody is turned away for
-    /// one that is less urgent. It costs a logarithm of those waiting, times the number of classes.
-    pub fn admit(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
-        if self.slotted == 0 {
-            return self.pick(now, request).map_or_else(Admission::No, Admission::Picked);
-        }
-        let now = self.advance(now);
-        let admission = match choose_in(self.view(), now, request, Scope::WithSlot) {
-            Ok(choice) => Admission::Picked(self.settle_on(now, request, &choice, Some(waiting))),
-            Err(why) => self.enqueue(now, request, why, waiting),
-        };
-        self.check();
-        admission
-    }
-
-    /// What [`Pool::admit`] would do and why, reserving nothing.
-    #[must_use]
-    pub fn explain_admission(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Explanation {
-        if self.slotted == 0 {
-            return self.explain(now, request);
-        }
-        let now = now.max(self.now);
-        let told = explain::explain(&[Branch::alone(self.view(), request)], now, None, Scope::WithSlot);
-        match told.outcome {
-            Ok(_) => told,
-            Err(_) => told.without_slot(self.no_place(now, request, waiting)),
-        }
-    }
-
     /// What becomes of a request for which no slot is free.
     pub(crate) fn no_place(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> NoPlace {
         match self.room(request, waiting) {

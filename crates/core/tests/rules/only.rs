@@ -20,7 +20,7 @@ fn it_goes_there_whatever_the_load_the_mode_and_the_pins() {
         let pinned = bench.turn(&session(1)).0;
         assert_ne!(pinned, HOME.0, "the other ones are idle");
         for asked in [bound(), PickRequest { only: Some(HOME), ..session(1) }] {
-            let told = bench.pool.explain(bench.now, &asked);
+            let told = bench.pool.explain(bench.now, &asked, None);
             assert_eq!(telling(&told), Ok((HOME, Reason::Pinned, false)));
             let excluded: Vec<bool> = told.candidates.iter().map(|c| c.excluded.is_some()).collect();
             assert_eq!(excluded, [true, false, true]);

@@ -144,14 +144,14 @@ fn a_new_process_has_nothing_warm() {
     let mut bench = bench(2);
     let talk = chain(1, 20);
     let home = bench.turn(&asks(LONG, &talk)).0;
-    let known = |bench: &Bench| {
-        let told = bench.pool.explain(bench.now, &asks(LONG, &talk));
+    let known = |bench: &mut Bench| {
+        let told = bench.pool.explain(bench.now, &asks(LONG, &talk), None);
         told.candidates[home as usize].predicted.map(|predicted| predicted.known_blocks)
     };
-    assert_eq!(known(&bench), Some(20));
+    assert_eq!(known(&mut bench), Some(20));
     bench.book(home, Verdict::Refused);
     bench.pass_with(seconds(60), |_, _| Some(healthy(0, 0)));
-    assert_eq!((bench.health(home), known(&bench)), (Health::Live, Some(0)));
+    assert_eq!((bench.health(home), known(&mut bench)), (Health::Live, Some(0)));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_explanation_shows_what_each_cost_is_made_of_and_what_is_then_done() {
     let home = bench.turn(&asks(LONG, &talk)).0 as usize;
     let _busy = bench.pick(&PickRequest { tried: &[ReplicaId(home as u32)], ..asks(LONG, &[]) });
     let request = asks(LONG, &talk);
-    let told = bench.pool.explain(bench.now, &request);
+    let told = bench.pool.explain(bench.now, &request, None);
     let costs: Vec<Predicted> = told.candidates.iter().map(|c| c.predicted.expect("a candidate")).collect();
     assert!(costs[home].prefill < 0.01 && costs[home].known_blocks == 20);
     assert_eq!(costs.iter().filter(|cost| cost.wait > 1.0).count(), 1);
@@ -179,17 +179,17 @@ fn a_whole_answer_does_not_hold_up_those_behind_it() {
     let mut bench = bench(1);
     let prompt = Prompt { tokens: LONG, whole_answer: true, ..Prompt::default() };
     let whole = bench.pick(&PickRequest { prompt, ..asks(LONG, &[]) });
-    let wait = |bench: &Bench| {
-        let told = bench.pool.explain(bench.now, &asks(100, &[]));
+    let wait = |bench: &mut Bench| {
+        let told = bench.pool.explain(bench.now, &asks(100, &[]), None);
         told.candidates[0].predicted.expect("the only one").wait
     };
-    assert!((wait(&bench) - 1.2).abs() < 1e-9);
+    assert!((wait(&mut bench) - 1.2).abs() < 1e-9);
     bench.now = bench.now + Duration::from_millis(1300);
-    assert_eq!(wait(&bench), 0.0, "it must be decoding by now");
+    assert_eq!(wait(&mut bench), 0.0, "it must be decoding by now");
     bench.now = bench.now + seconds(60);
     bench.pool.answered(bench.now, &whole.lease);
     bench.end(whole.lease, Verdict::Success);
     let stays =
-        bench.pool.explain(bench.now, &asks(LONG, &[])).candidates[0].predicted.expect("the only one");
+        bench.pool.explain(bench.now, &asks(LONG, &[]), None).candidates[0].predicted.expect("the only one");
     assert!((stays.prefill - 1.2).abs() < 1e-9, "its minute was no prefill");
 }

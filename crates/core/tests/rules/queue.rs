@@ -11,7 +11,7 @@ fn without_slots_nobody_waits_and_admit_is_pick() {
     bench.scrape(0, healthy(500, 20));
     bench.scrape(1, healthy(400, 30));
     for n in 0..50 {
-        let told = telling(&bench.pool.explain(bench.now, &session(n % 5)));
+        let told = telling(&bench.pool.explain(bench.now, &session(n % 5), None));
         let picked = bench.placed_for(&session(n % 5), by(1));
         assert_eq!(told, Ok((picked.replica, picked.reason, picked.spilled)));
         bench.pool.answered(bench.now, &picked.lease);

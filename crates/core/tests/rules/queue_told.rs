@@ -5,21 +5,21 @@ use crate::queue_bench::{bounded, by};
 use sluicegate_core::*;
 use std::time::Duration;
 
-fn told(bench: &Bench, waiting: Waiting) -> Explanation {
-    bench.pool.explain_admission(bench.now, &request(), waiting)
+fn told(bench: &mut Bench, waiting: Waiting) -> Explanation {
+    bench.pool.explain(bench.now, &request(), Some(waiting))
 }
 
 #[test]
 fn it_is_what_the_admission_does_and_changes_nothing() {
     let mut bench = Bench::slotted(&[1, 1]);
     for _ in 0..2 {
-        let foretold = telling(&told(&bench, by(1)));
+        let foretold = telling(&told(&mut bench, by(1)));
         let picked = bench.placed(by(1));
         assert_eq!(foretold, Ok((picked.replica, picked.reason, picked.spilled)));
     }
     let two = bounded(2, Duration::from_secs(60));
     for ahead in 0..2 {
-        let foretold = told(&bench, two);
+        let foretold = told(&mut bench, two);
         assert_eq!(foretold.outcome, Err(NoPlace::Waits { ahead }));
         let why: Vec<_> = foretold.candidates.iter().map(|candidate| candidate.excluded).collect();
         assert_eq!(why, [Some("no free slot"); 2]);
@@ -27,16 +27,18 @@ fn it_is_what_the_admission_does_and_changes_nothing() {
         assert_eq!(*last, format!("queue: waits for a slot, {ahead} before it"));
         bench.queued(two);
     }
-    let Err(NoPlace::Full { retry_after }) = told(&bench, two).outcome else { panic!("the queue is full") };
+    let Err(NoPlace::Full { retry_after }) = told(&mut bench, two).outcome else {
+        panic!("the queue is full")
+    };
     assert_eq!(bench.pool.queue(bench.now).refused, 0, "asking is no refusal");
     assert!(matches!(bench.admit(two), Admission::Full { retry_after: after } if after == retry_after));
-    assert!(bench.pool.explain(bench.now, &request()).outcome.is_ok(), "a pick knows no slots");
+    assert!(bench.pool.explain(bench.now, &request(), None).outcome.is_ok(), "a pick knows no slots");
 
-    let nobody = Bench::new(PoolSettings::default());
-    assert_eq!(told(&nobody, by(1)).outcome, Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
+    let mut nobody = Bench::new(PoolSettings::default());
+    assert_eq!(told(&mut nobody, by(1)).outcome, Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
     let mut drained = Bench::slotted(&[0]);
     drained.pool.drain(drained.now, ReplicaId(0));
-    assert_eq!(told(&drained, by(1)).outcome, Err(NoPlace::NoReplica(NoReplica::NotReady)));
+    assert_eq!(told(&mut drained, by(1)).outcome, Err(NoPlace::NoReplica(NoReplica::NotReady)));
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn as_many_as_are_told_are_served_before_it() {
                 );
             }
             let newcomer = Waiting { priority, ..by(key) };
-            let foretold = bench.pool.explain_admission(bench.now, &asked(retry), newcomer).outcome;
+            let foretold = bench.pool.explain(bench.now, &asked(retry), Some(newcomer)).outcome;
             let ticket = bench.queued_for(&asked(retry), newcomer);
             let order = bench.serve_all(open);
             let ahead = order.iter().position(|served| *served == ticket).expect("served in the end");
@@ -91,7 +93,7 @@ fn those_who_wait_for_other_replicas_are_not_before_it() {
         }
     }
     for (asked, ahead) in [(asked(0), 0), (asked(1), 2), (request(), 2)] {
-        let foretold = bench.pool.explain_admission(bench.now, &asked, by(7)).outcome;
+        let foretold = bench.pool.explain(bench.now, &asked, Some(by(7))).outcome;
         assert_eq!(foretold, Err(NoPlace::Waits { ahead }), "{asked:?}");
     }
 }

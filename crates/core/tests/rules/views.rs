@@ -53,14 +53,14 @@ fn an_explanation_is_what_the_next_pick_does_and_changes_nothing() {
     bench.turn(&session(1));
     bench.scrape(2, healthy(4, 1));
     for asked in [request(), session(1), session(2)] {
-        let told: Vec<_> = (0..3).map(|_| telling(&bench.pool.explain(bench.now, &asked))).collect();
+        let told: Vec<_> = (0..3).map(|_| telling(&bench.pool.explain(bench.now, &asked, None))).collect();
         assert!(told.iter().all(|outcome| outcome.is_ok() && *outcome == told[0]), "asking changes nothing");
         let (id, reason, spilled) = bench.turn(&asked);
         assert_eq!(told[0], Ok((ReplicaId(id), reason, spilled)));
     }
     (0..3).for_each(|id| bench.book(id, Verdict::Refused));
     for _ in 0..8 {
-        let told = bench.pool.explain(bench.now, &request());
+        let told = bench.pool.explain(bench.now, &request(), None);
         let picked = bench.pick(&request());
         assert_eq!(
             telling(&told),
@@ -79,13 +79,13 @@ fn an_explanation_names_why_each_replica_was_left_out() {
     bench.scrape(3, Scrape::Loading);
     bench.pool.set_serves(ReplicaId(4), Serves::Only(Vec::new()));
     let asked = PickRequest { model: Some(ModelId(1)), ..request() };
-    let told = bench.pool.explain(bench.now, &asked);
+    let told = bench.pool.explain(bench.now, &asked, None);
     let words: Vec<_> = told.candidates.iter().map(|c| c.excluded.unwrap_or("candidate")).collect();
     let waits = "a LIVE replica without a queue exists";
     assert_eq!(words, [waits, "EJECTED", "DRAINING", "STARTING", "does not serve the model", "candidate"]);
     assert_eq!(telling(&told), Ok((ReplicaId(5), Reason::Load, false)));
     assert_eq!(told.steps.len(), 4, "{:?}", told.steps);
-    let nobody = Bench::new(PoolSettings::default()).pool.explain(bench.now, &request());
+    let nobody = Bench::new(PoolSettings::default()).pool.explain(bench.now, &request(), None);
     assert_eq!(telling(&nobody), Err(NoPlace::NoReplica(NoReplica::NoneKnown)));
 }
 

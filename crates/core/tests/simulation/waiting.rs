@@ -136,7 +136,7 @@ impl World {
         let (places, hope) = (self.shadow.places(&request), self.shadow.has_hope(&request));
         let full = self.shadow.of_route(waiting.route) >= waiting.limits.max_length;
         let gives_way = self.shadow.gives_way(&waiting).filter(|_| full);
-        let told = self.pool.explain_admission(self.now, &request, waiting).outcome;
+        let told = self.pool.explain(self.now, &request, Some(waiting)).outcome;
         let admission = self.pool.admit(self.now, &request, waiting);
         let waits = self.shadow.queue.len();
         match (&admission, told) {

@@ -179,7 +179,7 @@ impl World {
             Prompt { tokens: blocks.len() as u32 * 256, blocks: &blocks, block_tokens: 256, whole_answer };
         let request =
             PickRequest { model, weight, session, prefix, prompt, tried: &tried, ..PickRequest::default() };
-        let told = self.pool.explain(self.now, &request).outcome;
+        let told = self.pool.explain(self.now, &request, None).outcome;
         let told = told.map(|chosen| (chosen.replica, chosen.reason, chosen.spilled));
         let asked = Asked { request, needs_slot: false };
         match self.pool.pick(self.now, &request) {

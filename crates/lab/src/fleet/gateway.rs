@@ -89,21 +89,16 @@ impl Gateway {
 
     /// What [`Decider::choose`] would choose and why, reserving nothing.
     #[must_use]
-    pub fn explain(&self, now: Time, ask: &Ask<'_>) -> Explanation {
+    pub fn explain(&mut self, now: Time, ask: &Ask<'_>) -> Explanation {
         let mut blocks = Vec::new();
         blocks_of(ask.job, self.blocks, &mut blocks);
-        self.pool.explain(now, &question(ask, self.choosing.mode(), self.blocks.1, &blocks))
+        self.pool.explain(now, &question(ask, self.choosing.mode(), self.blocks.1, &blocks), None)
     }
 
     /// The core.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.pool
-    }
-
-    /// The core, for what only an administrator does. Not for choosing.
-    pub fn pool_mut(&mut self) -> &mut Pool {
-        &mut self.pool
     }
 
     /// Leases that are out and requests that wait: 0 and 0 where all have ended.

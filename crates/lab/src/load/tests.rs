@@ -9,25 +9,13 @@ fn sim(profile: Profile) -> Sim {
 
 fn config(sim: &Sim) -> LoadConfig {
     LoadConfig {
-        base_url: format!("http://{}", sim.addrs()[0]),
-        key: None,
-        model: "sim".to_owned(),
-        kind: Kind::Chat,
         pace: Pace::Closed { concurrency: 4 },
         requests: Some(40),
-        duration: None,
-        turns: Lengths::Fixed(1),
-        think: Duration::ZERO,
-        prefixes: 0,
-        prefix_tokens: 0,
         prompt: Lengths::Fixed(100),
         output: Lengths::Fixed(8),
-        trace: Vec::new(),
-        ignore_eos: true,
         tokens_per_word: 1.5,
         timeout: Duration::from_secs(600),
-        goodput: Goodput::default(),
-        seed: 0,
+        ..LoadConfig::one_by_one(format!("http://{}", sim.addrs()[0]), "sim".to_owned())
     }
 }
 

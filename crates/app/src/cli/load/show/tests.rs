@@ -1,28 +1,14 @@
 use super::*;
 use sluicegate_lab::client::Outcome;
-use sluicegate_lab::load::{Goodput, Kind, Lengths, Pace};
+use sluicegate_lab::load::Goodput;
 
 fn config(goodput: &str) -> LoadConfig {
     LoadConfig {
-        base_url: "http://h".into(),
-        key: None,
-        model: "m".into(),
-        kind: Kind::Chat,
-        pace: Pace::Closed { concurrency: 1 },
         requests: Some(4),
-        duration: None,
-        turns: Lengths::Fixed(1),
-        think: Duration::ZERO,
-        prefixes: 0,
-        prefix_tokens: 0,
-        prompt: Lengths::Fixed(1),
-        output: Lengths::Fixed(1),
-        trace: Vec::new(),
         ignore_eos: false,
         tokens_per_word: 1.5,
-        timeout: Duration::MAX,
         goodput: goodput.parse().unwrap_or(Goodput::default()),
-        seed: 0,
+        ..LoadConfig::one_by_one("http://h".into(), "m".into())
     }
 }
 
