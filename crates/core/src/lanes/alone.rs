@@ -40,10 +40,11 @@ impl Pool {
     /// A retry (`tried` is not empty) that has to wait goes ahead of its class.
     ///
     /// Where as many of its route wait as may it is turned away, unless one of them gives way to it and is turned away
-    /// in its place ([`Denial::QueueFull`]): of the lowest class, and there of the key with most waiting requests, the
-    /// newest. For a newcomer of a higher class always; for one of the same class only if that key then still has more
-    /// than the newcomer's. Retries never give way. So no key fills a queue for the others, and nobody is turned away for
-    /// one that is less urgent. It costs a logarithm of those waiting, times the number of classes.
+    /// in its place ([`Denial::QueueFull`](crate::Denial::QueueFull)): of the lowest class, and there of the key with
+    /// most waiting requests, the newest. For a newcomer of a higher class always; for one of the same class only if
+    /// that key then still has more than the newcomer's. Retries never give way. So no key fills a queue for the
+    /// others, and nobody is turned away for one that is less urgent. It costs a logarithm of those waiting, times the
+    /// number of classes.
     pub fn admit(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Admission {
         match self.alone(request, |turns, lanes| turns.admit(now, lanes, &mut None, waiting)) {
             Entry::Placed(placed) => Admission::Picked(placed.picked),
