@@ -7,6 +7,7 @@ mod bench;
 mod client;
 mod config;
 mod connection;
+pub mod discovery;
 mod gate;
 mod message;
 pub mod requests;

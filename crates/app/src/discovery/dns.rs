@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{RData, Record};
+use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use sluicegate_proxy::plan::ReplicaPlan;
 
 use super::backoff::Backoff;
@@ -103,16 +103,30 @@ async fn look_up(asked: &DnsPlan, server: Option<SocketAddr>) -> anyhow::Result<
     Ok(found)
 }
 
+/// Of both families, each asked for by itself: that one of them could not be asked for does not mean that it has no
+/// address, and its replicas must not go for it.
 async fn addresses(resolver: &TokioResolver, name: &str, port: u16, found: &mut Found) -> anyhow::Result<()> {
-    let answer = resolver.lookup_ip(name).await.with_context(|| format!("no address of {name}"))?;
-    for record in answer.as_lookup().answers() {
-        let ip = match &record.data {
-            RData::A(ip) => IpAddr::V4(ip.0),
-            RData::AAAA(ip) => IpAddr::V6(ip.0),
-            _ => continue,
+    let before = found.addresses.len();
+    let (v4, v6) =
+        tokio::join!(resolver.lookup(name, RecordType::A), resolver.lookup(name, RecordType::AAAA));
+    for (answer, kind) in [(v4, "A"), (v6, "AAAA")] {
+        let answer = match answer {
+            Err(error) if error.is_no_records_found() => continue,
+            answer => answer.with_context(|| format!("no {kind} of {name}"))?,
         };
-        found.note(record);
-        found.addresses.push(SocketAddr::new(ip, port));
+        for record in answer.answers() {
+            match &record.data {
+                RData::A(ip) => found.addresses.push(SocketAddr::new(IpAddr::V4(ip.0), port)),
+                RData::AAAA(ip) => found.addresses.push(SocketAddr::new(IpAddr::V6(ip.0), port)),
+                // The other name may soon be a different one.
+                RData::CNAME(_) => {}
+                _ => continue,
+            }
+            found.note(record);
+        }
+    }
+    if found.addresses.len() == before {
+        bail!("{name} has no address");
     }
     Ok(())
 }

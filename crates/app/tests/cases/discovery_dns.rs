@@ -1,13 +1,14 @@
 //! Replicas that are records of a name server: one of a few lines here, which answers as RFC 1035 says.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sluicegate_testkit::discovery::{config, has, source};
 use sluicegate_testkit::{Bench, Upstream};
 
-use crate::discovery::{config, has, source};
-
 const A: u16 = 1;
+const AAAA: u16 = 28;
 const SRV: u16 = 33;
 
 /// A record: name, type, data.
@@ -17,6 +18,8 @@ type Record = (String, u16, Vec<u8>);
 struct NameServer {
     address: SocketAddr,
     records: Arc<Mutex<Vec<Record>>>,
+    /// The type that it cannot answer for.
+    lost: Arc<AtomicU16>,
 }
 
 impl NameServer {
@@ -25,15 +28,18 @@ impl NameServer {
         let address = socket.local_addr().expect("bound");
         let records: Arc<Mutex<Vec<Record>>> = Arc::default();
         let known = Arc::downgrade(&records);
+        let lost: Arc<AtomicU16> = Arc::default();
+        let fails = Arc::clone(&lost);
         std::thread::spawn(move || {
             let mut packet = [0; 512];
             while let Ok((len, from)) = socket.recv_from(&mut packet) {
                 let Some(records) = known.upgrade() else { return };
-                let reply = reply(&packet[..len], &records.lock().expect("not poisoned"));
+                let lost = fails.load(Ordering::SeqCst);
+                let reply = reply(&packet[..len], &records.lock().expect("not poisoned"), lost);
                 socket.send_to(&reply, from).expect("sent");
             }
         });
-        Self { address, records }
+        Self { address, records, lost }
     }
 
     fn set(&self, records: Vec<Record>) {
@@ -41,8 +47,9 @@ impl NameServer {
     }
 }
 
-/// The question comes back, with every record of its name and type, or as a name that does not exist.
-fn reply(query: &[u8], records: &[Record]) -> Vec<u8> {
+/// The question comes back, with every record of its name and type, or as a name that does not exist; one for the type
+/// that is lost, as a failure.
+fn reply(query: &[u8], records: &[Record], lost: u16) -> Vec<u8> {
     let (mut at, mut labels) = (12, Vec::new());
     while query[at] > 0 {
         let end = at + 1 + usize::from(query[at]);
@@ -54,7 +61,12 @@ fn reply(query: &[u8], records: &[Record]) -> Vec<u8> {
     let known = records.iter().any(|(of, ..)| *of == name);
     let found: Vec<&Record> = records.iter().filter(|(of, its, _)| *of == name && *its == kind).collect();
     let mut out = query[..2].to_vec();
-    out.extend([0x85, if known { 0x80 } else { 0x83 }, 0, 1, 0, found.len() as u8, 0, 0, 0, 0]);
+    let code = match (kind == lost, known) {
+        (true, _) => 0x82,
+        (false, true) => 0x80,
+        (false, false) => 0x83,
+    };
+    out.extend([0x85, code, 0, 1, 0, found.len() as u8, 0, 0, 0, 0]);
     out.extend(question);
     for (_, kind, data) in found {
         out.extend([0xc0, 12]);
@@ -98,6 +110,26 @@ async fn the_addresses_of_a_name_are_the_replicas_and_are_asked_for_again() {
     server.set(vec![a("vllm.example", 4)]);
     has(&bench, &["http://127.0.0.4:9"]).await;
     source(&bench, false).await;
+}
+
+#[tokio::test]
+async fn a_family_that_could_not_be_asked_for_takes_no_replica_away() {
+    let server = NameServer::start();
+    let v6 = |last| ("vllm.example".into(), AAAA, [[0; 15].as_slice(), &[last]].concat());
+    server.set(vec![a("vllm.example", 1), v6(1)]);
+    let bench = Bench::start(&config(&format!(
+        "{{ source = \"dns\", name = \"vllm.example.\", port = 9, server = \"{}\" }}",
+        server.address
+    )));
+    let both = ["http://127.0.0.1:9", "http://[::1]:9"];
+    has(&bench, &both).await;
+    for lost in [AAAA, A] {
+        server.lost.store(lost, Ordering::SeqCst);
+        source(&bench, true).await;
+        has(&bench, &both).await;
+        server.lost.store(0, Ordering::SeqCst);
+        source(&bench, false).await;
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
 //! Replicas that an HTTP API tells of, against scripted ones.
 
 use sluicegate_testkit::answers::{answer, chunk, json_answer};
+use sluicegate_testkit::discovery::{config, has, source};
 use sluicegate_testkit::requests::{CHAT, chat, post};
 use sluicegate_testkit::{Bench, Feed, Step, Upstream, send, until};
-
-use crate::discovery::{config, has, source};
 
 const WATCH: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
