@@ -32,6 +32,7 @@ fn replica(id: u32, health: Health, cooldown_left: Option<Duration>) -> ReplicaS
         id: ReplicaId(id),
         name: format!("http://10.0.0.{id}:8000"),
         health,
+        outgoing: false,
         inflight: id,
         inflight_weight: 2.5,
         scraped: Some(EngineLoad {

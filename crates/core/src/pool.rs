@@ -49,6 +49,8 @@ pub struct Pool {
     stir: Stir,
     /// Replicas whose slots are known: without any nobody waits.
     slotted: usize,
+    /// Replicas that were removed and are in service until one that stays is LIVE.
+    outgoing: usize,
 }
 
 /// All leases that are out: the other side of the replicas' books.
@@ -83,6 +85,7 @@ impl Pool {
             queue: Queue::new(),
             stir: Stir::Nothing,
             slotted: 0,
+            outgoing: 0,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct ReplicaSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Membership {
     Member,
+    /// Removed, and in service until one that stays is LIVE.
+    Outgoing,
     /// Removed: it is gone when its last lease is back.
     Leaving {
         /// An administrator had drained it before.

@@ -5,14 +5,15 @@ use crate::effect::Transition;
 use crate::health::Health;
 use crate::ids::ReplicaId;
 use crate::load::{EngineLoad, REQUEST};
-use crate::replica::Replica;
+use crate::replica::{Membership, Replica};
 use crate::time::Time;
 use std::time::Duration;
 
 /// A pool at one moment.
 #[derive(Clone, Debug)]
 pub struct PoolSnapshot {
-    /// The replicas that are there, in order of arrival. One that was removed is DRAINING until its last lease is back.
+    /// The replicas that are there, in order of arrival. One that was removed is DRAINING until its last lease is
+    /// back, and before that in service as long as it is needed.
     pub replicas: Vec<ReplicaSnapshot>,
     /// Largest minus smallest `effective_running` over the LIVE replicas, in requests.
     pub imbalance_index: f64,
@@ -31,6 +32,8 @@ pub struct ReplicaSnapshot {
     pub name: String,
     /// Its health.
     pub health: Health,
+    /// It was removed, and serves until one that stays is LIVE.
+    pub outgoing: bool,
     /// Own open requests.
     pub inflight: u32,
     /// The sum of their weights, in requests.
@@ -90,6 +93,7 @@ fn one(view: &View<'_>, now: Time, index: usize, replica: &Replica, traffic: u64
         id,
         name: replica.name.clone(),
         health: health.health(),
+        outgoing: replica.membership == Membership::Outgoing,
         inflight: load.inflight(),
         inflight_weight: requests(load.weight()),
         scraped: load.engine(),

@@ -42,6 +42,8 @@ struct PoolView {
 struct ReplicaView {
     name: String,
     state: &'static str,
+    /// Its source does not list it any more; it serves until one that is listed is LIVE.
+    outgoing: bool,
     inflight: u32,
     inflight_weight: f64,
     engine: Option<EngineView>,
@@ -118,6 +120,7 @@ impl ReplicaView {
         Self {
             name: now.name.clone(),
             state: health_name(now.health),
+            outgoing: now.outgoing,
             inflight: now.inflight,
             inflight_weight: now.inflight_weight,
             engine: now.scraped.map(EngineView::of),

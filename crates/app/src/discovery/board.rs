@@ -103,9 +103,10 @@ impl Feed {
                 self.failed(&format!("the list has more than {MOST_REPLICAS} replicas"));
                 return false;
             }
-            Update::Applied { added: 0, removed: 0 } => {}
-            Update::Applied { added, removed } => {
-                tracing::info!(%pool, source = %what, added, removed, total = replicas.len(), "replicas changed");
+            Update::Applied { added: 0, removed: 0, .. } => {}
+            Update::Applied { added, removed, serving_on } => {
+                let total = replicas.len();
+                tracing::info!(%pool, source = %what, added, removed, serving_on, total, "replicas changed");
                 self.told.lock().updates += 1;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sluicegate_testkit::answers::{DONE, LAST_CHUNK, STREAM_HEAD, chunk, text_event};
+use sluicegate_testkit::answers::{DONE, LAST_CHUNK, STREAM_HEAD, answer, chunk, text_event};
 use sluicegate_testkit::discovery::{config, has, names, source};
 use sluicegate_testkit::requests::{CHAT, chat, post};
 use sluicegate_testkit::{Bench, End, Feed, Health, Step, Upstream, send, until};
@@ -58,6 +58,44 @@ async fn a_file_changes_and_traffic_moves_without_an_error() {
     let page = bench.admin("/metrics").await.text();
     assert!(!page.contains(&old.url()), "its series have ended:\n{page}");
     bench.assert_idle(asked).await;
+}
+
+#[tokio::test]
+async fn a_list_that_replaces_every_replica_costs_no_request() {
+    let (old, new, later) = (Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1"));
+    let folder = TempDir::new().expect("a folder");
+    list(&folder, &[old.url()]);
+    let bench = start(&folder);
+    bench.wait_live(1).await;
+    // As an engine that loads its model, for as long as the test wants.
+    new.set_health(vec![send(answer(503, &[], b""))]);
+    list(&folder, &[new.url()]);
+    has(&bench, &[&old.url(), &new.url()]).await;
+    new.counts().health_probes.reached(3).await;
+    for _ in 0..5 {
+        assert_eq!(bench.ask(&request()).await.status(), 200);
+    }
+    assert_eq!(old.counts().requests.get(), 5, "the old one serves on");
+    let state = bench.admin("/api/state").await.json();
+    let outgoing = |n: usize| state["pools"][0]["replicas"][n]["outgoing"].clone();
+    assert_eq!((outgoing(0), outgoing(1)), (true.into(), false.into()), "{state}");
+    new.set_healthy();
+    let mut asked = 5;
+    while names(&bench).len() > 1 {
+        assert_eq!(bench.ask(&request()).await.status(), 200, "request {asked}");
+        asked += 1;
+    }
+    has(&bench, &[&new.url()]).await;
+    // Nobody waits for ever: the one that is not listed any more dies before the next one is LIVE.
+    later.set_health(vec![send(answer(503, &[], b""))]);
+    list(&folder, &[later.url()]);
+    has(&bench, &[&new.url(), &later.url()]).await;
+    new.stop();
+    has(&bench, &[&later.url()]).await;
+    later.set_healthy();
+    bench.wait_live(1).await;
+    assert_eq!(bench.ask(&request()).await.status(), 200);
+    bench.assert_idle(asked + 1).await;
 }
 
 #[tokio::test]

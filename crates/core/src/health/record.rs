@@ -255,7 +255,8 @@ impl HealthRecord {
         assert!(moved_on, "the last transition led to the present state");
     }
 
-    fn in_service(&self) -> bool {
+    /// Takes requests: LIVE or PROBING.
+    pub(crate) fn in_service(&self) -> bool {
         matches!(self.state, State::Live { .. } | State::Probing { .. })
     }
 

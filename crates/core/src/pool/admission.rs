@@ -92,6 +92,9 @@ impl Pool {
     /// is a place, or for whom there can never be one.
     #[inline]
     pub(super) fn settle(&mut self, now: Time) {
+        if self.outgoing > 0 {
+            self.relieve(now);
+        }
         match std::mem::take(&mut self.stir) {
             Stir::Nothing => {}
             stir => self.give_places(now, stir),

@@ -20,7 +20,7 @@ impl Pool {
         let ordered = self.board.windows(2).all(|pair| pair[0].id < pair[1].id);
         assert!(ordered, "rows are in order of their ids");
         for (replica, row) in self.replicas.iter().zip(&self.board) {
-            let leaves = replica.membership != Membership::Member;
+            let leaves = matches!(replica.membership, Membership::Leaving { .. });
             assert!(!leaves || replica.load.inflight() > 0, "a removed replica without leases is gone");
             assert!(!leaves || replica.health.health() == Health::Draining, "a removed replica drains");
             assert_eq!(*row, Row::of(replica, &self.settings), "a row is what its replica says");
@@ -33,10 +33,24 @@ impl Pool {
             let hosted = !replica.health.is_scraped();
             assert!(!hosted || replica.schedule.outstanding().is_none(), "a hosted replica is never scraped");
         }
+        self.check_outgoing();
         self.check_queue();
         self.pins.check(self.now, |id: ReplicaId| {
             self.place(id).is_some_and(|place| self.replicas[place].health.takes_pins())
         });
+    }
+
+    fn check_outgoing(&self) {
+        let of =
+            |wanted: Membership| self.replicas.iter().filter(move |replica| replica.membership == wanted);
+        let outgoing = of(Membership::Outgoing).count();
+        assert_eq!(outgoing, self.outgoing, "replicas that wait for one that stays");
+        if outgoing > 0 {
+            assert!(of(Membership::Outgoing).all(|replica| replica.health.in_service()), "they serve");
+            assert!(of(Membership::Member).next().is_some(), "somebody is to come");
+            let live = of(Membership::Member).any(|replica| replica.health.health() == Health::Live);
+            assert!(!live, "nobody has come");
+        }
     }
 
     fn check_queue(&self) {

@@ -57,20 +57,47 @@ impl Pool {
         id
     }
 
-    /// Takes a replica out for good: it drains, and when its last lease is back it is gone ([`Effect::Removed`]). Its
-    /// id is never used again; its health history is kept under its name for a bounded number of replicas.
-    pub fn remove(&mut self, now: Time, id: ReplicaId) {
+    /// Takes these replicas out for good, together: each drains, and when its last lease is back it is gone
+    /// ([`Effect::Removed`]). Its id is never used again; its health history is kept under its name for a bounded
+    /// number of replicas.
+    ///
+    /// While others stay and none of them is LIVE, those that are in service go on serving until one is, or until they
+    /// are out of service themselves. Returns how many do.
+    pub fn remove(&mut self, now: Time, ids: &[ReplicaId]) -> usize {
         let now = self.advance(now);
-        let Some(replica) = self.replica_mut(id) else { return };
-        if replica.membership != Membership::Member {
-            return;
+        for id in ids {
+            if let Some(replica) = self.replica_mut(*id)
+                && replica.membership == Membership::Member
+            {
+                replica.membership = Membership::Outgoing;
+                self.outgoing += 1;
+            }
         }
+        self.settle(now);
+        self.outgoing
+    }
+
+    /// Those of the removed that need not stay in service drain.
+    pub(super) fn relieve(&mut self, now: Time) {
+        let stay = || self.replicas.iter().filter(|replica| replica.membership == Membership::Member);
+        let needed = stay().next().is_some() && stay().all(|replica| replica.health.health() != Health::Live);
+        let goes = |replica: &&Replica| {
+            replica.membership == Membership::Outgoing && !(needed && replica.health.in_service())
+        };
+        let going: Vec<ReplicaId> = self.replicas.iter().filter(goes).map(|replica| replica.id).collect();
+        for id in going {
+            self.outgoing -= 1;
+            self.take_out(now, id);
+        }
+    }
+
+    fn take_out(&mut self, now: Time, id: ReplicaId) {
+        let Some(replica) = self.replica_mut(id) else { return };
         replica.membership = Membership::Leaving { drained: replica.health.health() == Health::Draining };
         let step = replica.health.drain(now, id);
         self.apply(now, id, step);
         self.start_scrape(now, id);
         self.let_go(id);
-        self.settle(now);
     }
 
     /// No new requests; running ones finish, pins are released. It is scraped while requests run there.
@@ -101,21 +128,23 @@ impl Pool {
                 *drained = word;
                 true
             }
-            Some(Membership::Member) | None => false,
+            Some(Membership::Member | Membership::Outgoing) | None => false,
         }
     }
 
-    /// The replica of this name that is leaving and now stays.
+    /// The replica of this name that was removed, is still there, and now stays.
     fn stay(&mut self, now: Time, name: &str) -> Option<ReplicaId> {
-        let leaving = self.replicas.iter_mut().find_map(|replica| match replica.membership {
-            Membership::Leaving { drained } if replica.name == name => Some((replica, drained)),
-            Membership::Leaving { .. } | Membership::Member => None,
-        });
-        let (replica, drained) = leaving?;
-        replica.membership = Membership::Member;
-        let id = replica.id;
-        if !drained {
-            self.undrain(now, id);
+        let removed =
+            |replica: &&mut Replica| replica.membership != Membership::Member && replica.name == name;
+        let replica = self.replicas.iter_mut().find(removed)?;
+        let (id, before) = (replica.id, std::mem::replace(&mut replica.membership, Membership::Member));
+        match before {
+            Membership::Leaving { drained: false } => self.undrain(now, id),
+            Membership::Leaving { drained: true } | Membership::Member => {}
+            Membership::Outgoing => {
+                self.outgoing -= 1;
+                self.settle(now);
+            }
         }
         Some(id)
     }
@@ -124,7 +153,7 @@ impl Pool {
     pub(super) fn let_go(&mut self, id: ReplicaId) {
         let Some(place) = self.place(id) else { return };
         let replica = &self.replicas[place];
-        if replica.membership == Membership::Member || replica.load.inflight() > 0 {
+        if !matches!(replica.membership, Membership::Leaving { .. }) || replica.load.inflight() > 0 {
             return;
         }
         let replica = self.replicas.remove(place);

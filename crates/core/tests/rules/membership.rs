@@ -8,7 +8,7 @@ fn ids(bench: &Bench) -> Vec<u32> {
 }
 
 fn remove(bench: &mut Bench, id: u32) {
-    bench.pool.remove(bench.now, ReplicaId(id));
+    bench.pool.remove(bench.now, &[ReplicaId(id)]);
 }
 
 fn add(bench: &mut Bench, name: &str) -> ReplicaId {
@@ -87,6 +87,65 @@ fn one_that_comes_back_while_it_leaves_stays_what_it_was() {
     bench.scrape(0, healthy(1, 0));
     running.into_iter().for_each(|lease| bench.end(lease, Verdict::Success));
     assert_eq!((ids(&bench), bench.health(0)), (vec![0, 1], Health::Live), "known since start-up");
+}
+
+/// Two LIVE replicas, and a list that has neither of them and a new one instead.
+fn replaced() -> Bench {
+    let mut bench = Bench::live(2, PoolSettings::default());
+    bench.pool.add(bench.now, spec("new", Origin::Startup));
+    assert_eq!(bench.pool.remove(bench.now, &[ReplicaId(0), ReplicaId(1)]), 2);
+    assert!([0, 1].iter().all(|id| bench.snapshot(*id).outgoing && bench.health(*id) == Health::Live));
+    bench.take_effects();
+    bench
+}
+
+#[test]
+fn a_list_without_any_of_the_old_ones_leaves_them_in_service_until_a_new_one_is_live() {
+    let mut bench = replaced();
+    let sent: Vec<u32> = (0..4).map(|_| bench.turn(&request()).0).collect();
+    assert_eq!(sent, [1, 0, 1, 0], "as before");
+    bench.scrape(2, Scrape::Loading);
+    assert_eq!(ids(&bench), [0, 1, 2]);
+    let running = bench.load(&[0]);
+    bench.take_effects();
+    bench.scrape(2, healthy(0, 0));
+    assert_eq!((ids(&bench), bench.health(0)), (vec![0, 2], Health::Draining));
+    let told = words(&bench.take_effects(), false);
+    assert_eq!(told, ["live(first_scrape)", "draining(drained)", "draining(drained)", "removed"]);
+    running.into_iter().for_each(|lease| bench.end(lease, Verdict::Success));
+    assert_eq!(ids(&bench), [2]);
+}
+
+#[test]
+fn an_old_one_that_dies_while_it_waits_to_be_relieved_is_gone() {
+    let mut bench = replaced();
+    bench.scrape(0, Scrape::Refused);
+    assert_eq!(ids(&bench), [1, 2]);
+    bench.scrape(1, Scrape::Refused);
+    assert_eq!(ids(&bench), [2], "dead is dead, also where nobody is left");
+    assert_eq!(bench.pool.pick(bench.now, &request()), Err(NoReplica::NotReady));
+}
+
+#[test]
+fn an_old_one_that_waits_to_be_relieved_takes_an_administrators_word() {
+    let mut bench = replaced();
+    bench.pool.drain(bench.now, ReplicaId(0));
+    assert_eq!(ids(&bench), [1, 2]);
+}
+
+#[test]
+fn an_old_one_that_is_listed_again_has_never_left() {
+    let mut bench = replaced();
+    assert_eq!(add(&mut bench, "r0"), ReplicaId(0));
+    assert_eq!((ids(&bench), bench.health(0)), (vec![0, 2], Health::Live), "and relieves the other");
+    assert!(!bench.snapshot(0).outgoing);
+}
+
+#[test]
+fn nobody_waits_for_others_where_none_stays() {
+    let mut bench = Bench::live(2, PoolSettings::default());
+    assert_eq!(bench.pool.remove(bench.now, &[ReplicaId(0), ReplicaId(1)]), 0);
+    assert_eq!(ids(&bench), Vec::<u32>::new());
 }
 
 #[test]

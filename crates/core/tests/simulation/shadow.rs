@@ -21,7 +21,7 @@ pub(crate) struct Shadow {
 
 pub(crate) struct Known {
     pub(crate) name: String,
-    /// Was removed: its last leases run.
+    /// Was removed: its last leases run, or nobody who stays is LIVE yet.
     pub(crate) leaving: bool,
     /// Drained by an administrator.
     pub(crate) drained: bool,
@@ -160,7 +160,7 @@ impl Shadow {
             assert!(out * 2 <= known, "5xx took more than half: {t:?}");
         }
         let replica = self.known_mut(t.replica.0);
-        assert!(!replica.leaving || t.to == Draining, "a removed replica came back: {t:?}");
+        assert!(!replica.leaving || t.from != Draining, "a removed replica came back: {t:?}");
         match (t.from, t.to) {
             (_, Ejected) if t.from != Draining => {
                 replica.ejected = true;
@@ -275,6 +275,18 @@ impl Shadow {
         let spread =
             live().fold(0.0, f64::max) - live().fold(f64::INFINITY, f64::min).min(live().fold(0.0, f64::max));
         assert!((snapshot.imbalance_index - spread).abs() < 1e-9);
+    }
+
+    /// A removed replica is in service only where nobody who stays is LIVE yet.
+    pub(crate) fn check_removed(&self, snapshot: &PoolSnapshot) {
+        let stay: Vec<&Known> = self.replicas.values().filter(|known| !known.leaving).collect();
+        let relieved = stay.is_empty() || stay.iter().any(|known| known.health == Health::Live);
+        for (known, seen) in self.replicas.values().zip(&snapshot.replicas) {
+            let serves = matches!(known.health, Health::Live | Health::Probing);
+            let outgoing = known.leaving && known.health != Health::Draining;
+            assert!(!outgoing || (serves && !relieved), "{} is still there", known.name);
+            assert_eq!(seen.outgoing, outgoing, "{}", known.name);
+        }
     }
 
     pub(crate) fn serves(&self, id: u32, model: Option<ModelId>) -> bool {

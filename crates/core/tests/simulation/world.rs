@@ -72,6 +72,7 @@ impl World {
         }
         self.effects();
         self.shadow.check_counts(&self.pool.snapshot(self.now));
+        self.shadow.check_removed(&self.pool.snapshot(self.now));
         self.check_queue();
         self.pool.check_invariants();
     }
@@ -143,15 +144,22 @@ impl World {
         snapshot.replicas.iter().find(|seen| seen.id.0 == id).expect("it is there").health
     }
 
+    /// Some at once, or all that are there.
     fn remove(&mut self) {
-        if let Some(id) = self.any_replica() {
-            let known = self.shadow.known_mut(id);
+        let all = self.random.below(4) == 0;
+        let ids: Vec<u32> =
+            self.shadow.replicas.keys().copied().filter(|_| all || self.random.flip()).collect();
+        for id in &ids {
+            let known = self.shadow.known_mut(*id);
             if !known.leaving {
                 known.leaving = true;
                 known.drained = known.health == Health::Draining;
             }
-            self.pool.remove(self.now, ReplicaId(id));
         }
+        let ids: Vec<ReplicaId> = ids.into_iter().map(ReplicaId).collect();
+        let serving_on = self.pool.remove(self.now, &ids);
+        let snapshot = self.pool.snapshot(self.now);
+        assert_eq!(serving_on, snapshot.replicas.iter().filter(|seen| seen.outgoing).count());
     }
 
     /// A replica is gone: nothing of it is left.

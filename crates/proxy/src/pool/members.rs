@@ -28,6 +28,8 @@ pub enum Update {
         added: usize,
         /// Replicas that drain and are gone when their last request has ended.
         removed: usize,
+        /// Of those, and of those of earlier lists, how many serve on until one that stays is LIVE.
+        serving_on: usize,
     },
     /// The list was empty: the replicas stay as they were, since nobody means to have none.
     KeptForEmpty,
@@ -47,8 +49,9 @@ impl Members {
 
 impl Pool {
     /// Makes `wanted` the pool's replicas, next to those of its configuration. One that is not among them any more
-    /// drains: its requests run to their end. One that is new proves itself first, unless none that stays is LIVE.
-    /// Names tell replicas apart; the second of a name is left out.
+    /// drains: its requests run to their end. Before that it goes on serving while none that stays is LIVE. One that is
+    /// new proves itself first, unless none that stays is LIVE. Names tell replicas apart; the second of a name is left
+    /// out.
     pub fn set_replicas(&self, wanted: &[ReplicaPlan]) -> Update {
         let configured = |name: &str| self.plan.replicas.iter().any(|url| *url.text == *name);
         match wanted.len() {
@@ -61,7 +64,7 @@ impl Pool {
         let gone: Vec<_> =
             discovered.extract_if(|name, _| !names.contains(&**name)).map(|(_, id)| id).collect();
         let mut added = 0;
-        self.with_core(Control::Always, |core, now| {
+        let serving_on = self.with_core(Control::Always, |core, now| {
             let stays = |r: &ReplicaSnapshot| r.health == Health::Live && !gone.contains(&r.id);
             // Who has nobody to prove itself next to must not be kept to a request at a time.
             let tried = core.snapshot(now).replicas.iter().any(stays);
@@ -74,9 +77,9 @@ impl Pool {
                 }
             }
             // After those that may take over their requests.
-            gone.iter().for_each(|id| core.remove(now, *id));
+            core.remove(now, &gone)
         });
-        Update::Applied { added, removed: gone.len() }
+        Update::Applied { added, removed: gone.len(), serving_on }
     }
 
     /// Those of the configuration, once, when nobody else knows of the pool yet.

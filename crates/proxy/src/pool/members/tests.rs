@@ -26,6 +26,10 @@ fn set(pool: &Pool, ports: &[u16]) -> Update {
     pool.set_replicas(&ports.iter().map(|port| replica(*port)).collect::<Vec<_>>())
 }
 
+fn applied(added: usize, removed: usize) -> Update {
+    Update::Applied { added, removed, serving_on: 0 }
+}
+
 fn ports(pool: &Pool) -> Vec<u16> {
     pool.replicas().iter().map(|replica| replica.url.port).collect()
 }
@@ -63,20 +67,27 @@ fn health(pool: &Pool) -> Vec<Health> {
 #[test]
 fn a_list_is_applied_as_the_difference() {
     let pool = dynamic();
-    assert_eq!(set(&pool, &[1, 2]), Update::Applied { added: 2, removed: 0 });
+    assert_eq!(set(&pool, &[1, 2]), applied(2, 0));
     scraped(&pool);
     assert_eq!(health(&pool), [Health::Live; 2], "the first list is as good as a configuration");
     let kept = pool.replicas()[1].slot;
-    assert_eq!(set(&pool, &[3, 2, 2]), Update::Applied { added: 1, removed: 1 });
+    assert_eq!(set(&pool, &[3, 2, 2]), applied(1, 1));
     control(&pool);
     assert_eq!((ports(&pool), pool.replicas()[0].slot), (vec![2, 3], kept), "2 was not touched");
     scraped(&pool);
     assert_eq!(health(&pool), [Health::Live, Health::Probing], "who comes later proves itself first");
-    assert_eq!(set(&pool, &[2, 3]), Update::Applied { added: 0, removed: 0 });
-    assert_eq!(set(&pool, &[4]), Update::Applied { added: 1, removed: 2 });
+    assert_eq!(set(&pool, &[2, 3]), applied(0, 0));
+    let replaced = Update::Applied { added: 1, removed: 2, serving_on: 2 };
+    assert_eq!(set(&pool, &[4]), replaced, "the old ones serve on");
     control(&pool);
+    assert_eq!(ports(&pool), [2, 3, 4]);
     scraped(&pool);
-    assert_eq!(health(&pool), [Health::Live], "nobody else is there");
+    control(&pool);
+    assert_eq!(
+        (ports(&pool), health(&pool)),
+        (vec![4], vec![Health::Live]),
+        "it had nobody to prove itself next to"
+    );
 }
 
 #[test]
@@ -94,8 +105,8 @@ fn an_empty_or_endless_list_changes_nothing() {
 fn replicas_of_the_configuration_stay_and_stand_once() {
     let pool = pool(&pool_plan());
     assert_eq!(&*pool.replicas()[0].url.text, CONFIGURED);
-    assert_eq!(set(&pool, &[9, 1]), Update::Applied { added: 1, removed: 0 });
-    assert_eq!(set(&pool, &[2]), Update::Applied { added: 1, removed: 1 });
+    assert_eq!(set(&pool, &[9, 1]), applied(1, 0));
+    assert_eq!(set(&pool, &[2]), applied(1, 1));
     control(&pool);
     assert_eq!(ports(&pool), [9, 2]);
 }
@@ -107,6 +118,7 @@ fn a_removed_replica_is_found_until_its_last_request_has_ended() {
     scraped(&pool);
     let mut running = open(&pool);
     set(&pool, &[2]);
+    scraped(&pool);
     control(&pool);
     assert_eq!((ports(&pool), running.replica().gone.load(Ordering::Relaxed)), (vec![1, 2], false));
     running.settle(Verdict::Success, None);
@@ -123,7 +135,7 @@ fn one_that_comes_back_while_it_leaves_is_the_same() {
     let slots = |pool: &Pool| pool.replicas().iter().map(|replica| replica.slot).collect::<Vec<_>>();
     let before = slots(&pool);
     set(&pool, &[1]);
-    assert_eq!(set(&pool, &[1, 2]), Update::Applied { added: 1, removed: 0 });
+    assert_eq!(set(&pool, &[1, 2]), applied(1, 0));
     drop(running);
     control(&pool);
     assert_eq!((ports(&pool), slots(&pool)), (vec![1, 2], before));
