@@ -206,7 +206,7 @@ fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
 }
 
 impl From<Prediction> for Predicted {
-    fn from(Prediction { depth, forgiven, terms }: Prediction) -> Self {
+    fn from(Prediction { depth, forgiven, terms, .. }: Prediction) -> Self {
         let Terms { wait, prefill, delays, slowed } = terms;
         Self { known_blocks: depth, wait, prefill, forgiven, delays, slowed, cost: terms.cost() }
     }

@@ -27,7 +27,7 @@ pub(crate) use query::Prediction;
 use rates::Rates;
 use speed::Speed;
 use std::time::Duration;
-pub(crate) use ties::{Standing, Ties};
+pub(crate) use ties::{Standing, Ties, WINDOW};
 use work::Work;
 
 /// Tokens that an engine's prefix cache is taken to hold, as long as it does not say so.

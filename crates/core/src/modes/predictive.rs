@@ -4,43 +4,103 @@ use crate::choose::{Branch, Choice, Scope, Survey, without_candidates};
 use crate::health::Health;
 use crate::ids::ReplicaId;
 use crate::pick::{NoReplica, Reason};
-use crate::predict::{Standing, Ties};
+use crate::predict::{Prediction, Standing, Ties, WINDOW};
 use crate::time::Time;
 use std::cmp::Reverse;
 
 /// The cheapest candidate; of those that cost the same the one that knows most of the prompt, then the one with the fewest
 /// requests in flight, then the one whose turn it is.
+///
+/// A cost counts what those who come after save where a prompt is warm. That is no reason for a request to stay there when
+/// its own first token would come sooner elsewhere.
 pub(crate) fn by_cost(field: &[Branch<'_>], now: Time, scope: Scope) -> Result<Choice, NoReplica> {
-    let mut ties = Ties::default();
-    for (at, branch) in field.iter().enumerate() {
-        offer(at, branch, now, scope, &mut ties);
+    let mut look = Look::default();
+    look.at_all(field, now, scope);
+    if look.stays_too_long() {
+        look.again(field, now, scope);
     }
-    match ties.winner() {
-        Some(((branch, id), standing)) => {
+    match look.ties.winner() {
+        Some((Offer { branch, id, prediction }, _)) => {
             let chosen = Choice::of(branch, id, Reason::Predicted);
-            Ok(Choice { takes_turn: true, depth: Some(standing.depth.0), ..chosen })
+            Ok(Choice { takes_turn: true, depth: Some(prediction.depth), ..chosen })
         }
         None => without_candidates(field, &Survey::of(field, scope), scope),
     }
 }
 
-fn offer(at: usize, branch: &Branch<'_>, now: Time, scope: Scope, ties: &mut Ties<(usize, ReplicaId)>) {
-    let Some(predictor) = branch.view.predictor else { return };
-    let query = predictor.query(now, &branch.request.prompt, branch.in_service());
-    for (index, row) in branch.view.board.iter().enumerate() {
-        let probing = row.health == Health::Probing;
-        let open = match row.health {
-            Health::Live => scope != Scope::WithRoom || row.waiting == 0,
-            Health::Probing => scope != Scope::WithRoom && branch.probing_has_room(row),
-            Health::Starting | Health::Ejected | Health::Draining => false,
-        };
-        if !open || !scope.covers(row) || !branch.asked(index) {
-            continue;
+/// A look over all candidates.
+#[derive(Default)]
+struct Look {
+    ties: Ties<Offer>,
+    /// Where the first token comes soonest, and least of the prompt is known.
+    soonest: Option<Prediction>,
+    /// Those where a request would stay too long are passed over.
+    second: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Offer {
+    branch: usize,
+    id: ReplicaId,
+    prediction: Prediction,
+}
+
+impl Look {
+    fn again(&mut self, field: &[Branch<'_>], now: Time, scope: Scope) {
+        self.ties = Ties::default();
+        self.second = true;
+        self.at_all(field, now, scope);
+    }
+
+    fn at_all(&mut self, field: &[Branch<'_>], now: Time, scope: Scope) {
+        for (at, branch) in field.iter().enumerate() {
+            self.at(at, branch, now, scope);
         }
-        let limit = ties.limit().unwrap_or(f64::INFINITY);
-        let Some(prediction) = query.predict_below(row.seat, limit) else { continue };
-        let (depth, distance) = (Reverse(prediction.depth), branch.distance(index));
-        let standing = Standing { depth, inflight: row.inflight, probing, distance };
-        ties.offer(prediction.terms.cost(), standing, (at, row.id));
+    }
+
+    fn at(&mut self, at: usize, branch: &Branch<'_>, now: Time, scope: Scope) {
+        let Some(predictor) = branch.view.predictor else { return };
+        let query = predictor.query(now, &branch.request.prompt, branch.in_service());
+        for (index, row) in branch.view.board.iter().enumerate() {
+            let probing = row.health == Health::Probing;
+            let open = match row.health {
+                Health::Live => scope != Scope::WithRoom || row.waiting == 0,
+                Health::Probing => scope != Scope::WithRoom && branch.probing_has_room(row),
+                Health::Starting | Health::Ejected | Health::Draining => false,
+            };
+            if !open || !scope.covers(row) || !branch.asked(index) {
+                continue;
+            }
+            let limit = self.ties.limit().unwrap_or(f64::INFINITY);
+            let Some(prediction) = query.predict_below(row.seat, limit) else { continue };
+            if self.second && self.is_too_late(&prediction) {
+                continue;
+            }
+            self.note(&prediction);
+            let (depth, distance) = (Reverse(prediction.draws), branch.distance(index));
+            let standing = Standing { depth, inflight: row.inflight, probing, distance };
+            self.ties.offer(prediction.terms.cost(), standing, Offer { branch: at, id: row.id, prediction });
+        }
+    }
+
+    /// Whoever is dearer than the best so far is not seen here, and is not the soonest: no cost is less than the time to
+    /// the first token.
+    fn note(&mut self, prediction: &Prediction) {
+        let order = |one: &Prediction| (one.terms.first_token(), one.depth);
+        if self.soonest.is_none_or(|soonest| order(prediction) < order(&soonest)) {
+            self.soonest = Some(*prediction);
+        }
+    }
+
+    fn stays_too_long(&self) -> bool {
+        self.ties.winner().is_some_and(|(offer, _)| self.is_too_late(&offer.prediction))
+    }
+
+    /// More of the prompt is known here than where it would be answered soonest, and that is all that speaks for it.
+    fn is_too_late(&self, prediction: &Prediction) -> bool {
+        self.soonest.is_some_and(|soonest| {
+            prediction.depth > soonest.depth
+                && prediction.terms.first_token() > soonest.terms.first_token() + WINDOW
+        })
     }
 }

@@ -25,6 +25,11 @@ impl Terms {
     pub(crate) fn cost(&self) -> f64 {
         self.wait + self.prefill * (1.0 + self.delays) + DECODE_WEIGHT * self.slowed
     }
+
+    /// Until the first token, without what is forgiven: never more than the cost.
+    pub(crate) fn first_token(&self) -> f64 {
+        self.wait + self.prefill
+    }
 }
 
 /// How busy the pool is: those who are delayed by each second that a newcomer takes.

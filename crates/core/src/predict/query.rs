@@ -34,6 +34,9 @@ pub(crate) struct Query<'a> {
 pub(crate) struct Prediction {
     /// Blocks of the prompt that the replica knows.
     pub(crate) depth: u32,
+    /// Of these, those that draw the request there where costs are the same: none while the spread guard has a shared
+    /// beginning leave its holders, which else would win every tie that it makes.
+    pub(crate) draws: u32,
     /// Seconds of prefill that are forgiven by the spread guard.
     pub(crate) forgiven: f64,
     pub(crate) terms: Terms,
@@ -42,7 +45,7 @@ pub(crate) struct Prediction {
 impl Prediction {
     /// Seconds until the first byte.
     pub(crate) fn ttft(&self) -> f64 {
-        self.terms.wait + self.terms.prefill + self.forgiven
+        self.terms.first_token() + self.forgiven
     }
 }
 
@@ -124,6 +127,7 @@ impl Query<'_> {
         let decoding = Decoding { decoders, context, output: self.output, per_token: fit.per_token() };
         let delays = self.traffic.delays(wait, prefill);
         let slowed = decoding.slowed(f64::from(self.tokens), prefill);
-        Some(Prediction { depth, forgiven, terms: Terms { wait, prefill, delays, slowed } })
+        let draws = if self.forgiven > 0.0 { 0 } else { depth };
+        Some(Prediction { depth, draws, forgiven, terms: Terms { wait, prefill, delays, slowed } })
     }
 }

@@ -3,15 +3,15 @@
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 
-/// Seconds within which two costs are the same.
-const WINDOW: f64 = 0.020;
+/// Seconds within which two costs, or two times to a first token, are the same.
+pub(crate) const WINDOW: f64 = 0.020;
 
 /// What decides within the window: the smallest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Standing {
     /// LIVE before PROBING.
     pub(crate) probing: bool,
-    /// Blocks of the prompt that the replica knows: the most.
+    /// Blocks of the prompt that draw it to the replica: the most.
     pub(crate) depth: Reverse<u32>,
     /// Own open requests.
     pub(crate) inflight: u32,

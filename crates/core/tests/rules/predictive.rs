@@ -23,6 +23,17 @@ fn chain(family: u64, len: u64) -> Vec<u64> {
     (0..len).map(|at| family * 1000 + at + 1).collect()
 }
 
+/// Serves the request to its end; the first byte comes when it was predicted to.
+fn served(bench: &mut Bench, request: &PickRequest<'_>) -> usize {
+    let told = bench.pool.explain(bench.now, request, None);
+    let picked = bench.pick(request);
+    let predicted = told.candidates[picked.replica.0 as usize].predicted.expect("a candidate");
+    bench.now = bench.now + Duration::from_secs_f64(predicted.wait + predicted.prefill + predicted.forgiven);
+    bench.pool.answered(bench.now, &picked.lease);
+    bench.end(picked.lease, Verdict::Success);
+    picked.replica.0 as usize
+}
+
 fn distinct(picked: &[Picked]) -> usize {
     picked.iter().map(|picked| picked.replica).collect::<BTreeSet<_>>().len()
 }
@@ -68,6 +79,53 @@ fn g8_a_talk_stays_where_it_is_warm_until_that_costs_more_than_starting_afresh()
     assert_eq!(bench.turn(&asks(12_000, &next)).0, home);
     let _much = bench.pick(&load(20_000));
     assert_ne!(bench.turn(&asks(12_000, &chain(1, 24))).0, home);
+}
+
+#[test]
+fn g8_a_request_never_stays_where_its_first_token_is_later_than_elsewhere_by_more_than_the_window() {
+    let mut bench = bench(2);
+    let talk = chain(1, 20);
+    let home = served(&mut bench, &asks(LONG, &talk));
+    // A busy pool: what a second of prefill costs those who come after speaks for the warm replica.
+    for family in 2..40 {
+        served(&mut bench, &asks(6000, &chain(family, 12)));
+    }
+    let elsewhere = [ReplicaId(1 - home as u32)];
+    let _queue = bench.pick(&PickRequest { tried: &elsewhere, ..asks(LONG + 1000, &[]) });
+    let request = asks(LONG, &talk);
+    let told = bench.pool.explain(bench.now, &request, None);
+    let of = |at: usize| told.candidates[at].predicted.expect("a candidate");
+    let first_token = |at: usize| of(at).wait + of(at).prefill;
+    assert!(first_token(home) > first_token(1 - home) + 0.02, "it would wait longer at home");
+    assert!(of(home).cost < of(1 - home).cost, "and be cheaper to everybody else");
+    assert_eq!(bench.turn(&request).0 as usize, 1 - home);
+}
+
+#[test]
+fn g9_new_talks_on_one_beginning_spread_though_it_is_warm_on_one_replica() {
+    let mut bench = bench(4);
+    let mut counts = [0; 4];
+    for talk in 0..40 {
+        let blocks: Vec<u64> = chain(1, 6).into_iter().chain([9000 + talk]).collect();
+        counts[served(&mut bench, &asks(3500, &blocks))] += 1;
+        bench.pass(Duration::from_millis(300));
+    }
+    assert!(counts.iter().all(|count| (8..=12).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn g1_talks_that_begin_anew_on_one_beginning_do_not_gather() {
+    let mut bench = bench(4);
+    let mut counts = [0; 4];
+    for turn in 0..400 {
+        // Twenty talks take turns; each begins anew after five of them.
+        let (talk, nth) = (turn % 20, turn / 20);
+        let own = chain(100 + talk + 20 * (nth / 5), 2 * (nth % 5 + 1));
+        let blocks: Vec<u64> = chain(1, 12).into_iter().chain(own).collect();
+        counts[served(&mut bench, &asks(500 * blocks.len() as u32 + 100, &blocks))] += 1;
+        bench.pass(Duration::from_millis(600));
+    }
+    assert!(counts.iter().all(|count| *count <= 400 * 45 / 100), "{counts:?}");
 }
 
 #[test]
