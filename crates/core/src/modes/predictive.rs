@@ -9,7 +9,7 @@ use crate::time::Time;
 use std::cmp::Reverse;
 
 /// The cheapest candidate; of those that cost the same the one that knows most of the prompt, then the one with the fewest
-/// requests in flight, then the one whose turn it is.
+/// requests in flight, then the one that got the fewest lately, then the one whose turn it is.
 ///
 /// A cost counts what those who come after save where a prompt is warm. That is no reason for a request to stay there when
 /// its own first token would come sooner elsewhere.
@@ -78,7 +78,8 @@ impl Look {
             }
             self.note(&prediction);
             let (depth, distance) = (Reverse(prediction.draws), branch.distance(index));
-            let standing = Standing { depth, inflight: row.inflight, probing, distance };
+            let lately = query.lately(row.seat);
+            let standing = Standing { depth, inflight: row.inflight, lately, probing, distance };
             self.ties.offer(prediction.terms.cost(), standing, Offer { branch: at, id: row.id, prediction });
         }
     }

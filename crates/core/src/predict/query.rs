@@ -88,6 +88,11 @@ impl Predictor {
 }
 
 impl Query<'_> {
+    /// Requests that the replica got in about the last minute, whole ones.
+    pub(crate) fn lately(&self, replica: usize) -> u32 {
+        self.predictor.rates.traffic(replica) as u32
+    }
+
     /// Blocks of the prompt that the replica knows.
     pub(crate) fn depth(&self, replica: usize) -> u32 {
         self.predictor.mirror.depth(&self.found, replica)

@@ -15,6 +15,9 @@ pub(crate) struct Standing {
     pub(crate) depth: Reverse<u32>,
     /// Own open requests.
     pub(crate) inflight: u32,
+    /// Requests that it got lately: at light load nothing is in flight, and whoever is alike by turn alone has its talks
+    /// gather by chance.
+    pub(crate) lately: u32,
     /// How long it is until this one's turn.
     pub(crate) distance: usize,
 }
@@ -70,7 +73,7 @@ mod tests {
     use crate::prng::{SplitMix64, below};
 
     fn standing(depth: u32, inflight: u32, distance: usize) -> Standing {
-        Standing { depth: Reverse(depth), inflight, probing: false, distance }
+        Standing { depth: Reverse(depth), inflight, lately: 0, probing: false, distance }
     }
 
     fn winner(offers: &[(f64, Standing)]) -> Option<usize> {
