@@ -84,6 +84,8 @@ pub struct UsagePlan {
     pub stdout: bool,
     /// Append them to this file.
     pub file: Option<PathBuf>,
+    /// Where the configuration names `file`, as findings tell places.
+    pub file_named: String,
     /// Bytes at which the file is put aside and a new one begun.
     pub rotate: u64,
     /// When the writer cannot keep up.

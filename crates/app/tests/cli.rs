@@ -175,9 +175,18 @@ fn check_warns_of_usage_lines_that_could_not_be_written_and_makes_no_file() {
     ] {
         let output = with_stdin(&["check", "-", "--replica", "http://h:1", "--usage", &usage], "");
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let warning = format!("warning: usage lines could not be written to {usage}");
-        assert_eq!(stderr(&output).contains(&warning), warned, "{usage}: {}", stderr(&output));
+        let warning = format!("warning: --usage {usage}: usage lines could not be written to {usage}");
+        assert_eq!(stdout(&output).contains(&warning), warned, "{usage}: {}", stdout(&output));
+        assert_eq!(stderr(&output), "");
     }
+    let absent = path("no/such/folder.jsonl");
+    let file = format!("# a comment\n[usage]\noutput = [\"stdout\", \"file:{absent}\"]\n");
+    let output = with_stdin(&["check", "-", "--replica", "http://h:1", "--replica", "http://h:2"], &file);
+    let warning = format!(
+        "warning: standard input:3:21: usage lines could not be written to {absent} here and now: No such file or \
+         directory (os error 2); make its folder, or name another one\n"
+    );
+    assert!(stdout(&output).ends_with(&warning), "{}", stdout(&output));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

@@ -64,6 +64,25 @@ impl Limit {
             Self::CostPerMonth => "cost_per_month",
         }
     }
+
+    /// `amount` as the configuration would have it: money is counted in millionths and written in whole units.
+    fn amount(self, amount: u64) -> String {
+        match self {
+            Self::CostPerDay | Self::CostPerMonth => Micros(amount).to_string(),
+            _ => amount.to_string(),
+        }
+    }
+
+    fn asked(self, asked: u64) -> String {
+        let amount = self.amount(asked);
+        match self {
+            Self::MaxConcurrent | Self::RequestsPerMinute => format!("{amount} requests"),
+            Self::TokensPerMinute | Self::TokensPerDay | Self::TokensPerMonth => {
+                format!("{amount} tokens, prompt and output")
+            }
+            Self::CostPerDay | Self::CostPerMonth => format!("{amount} of cost, prompt and output"),
+        }
+    }
 }
 
 impl std::fmt::Display for Limit {
@@ -133,7 +152,11 @@ pub enum LimitRefusal {
         retry_after: Duration,
     },
     /// The request asks for more than the whole limit: it can never pass.
-    #[error("the request asks for {asked}, more than the key's whole limit {limit} of {most}")]
+    #[error(
+        "the request asks for up to {}, more than the key's whole limit {limit} of {}",
+        limit.asked(*asked),
+        limit.amount(*most)
+    )]
     TooLarge {
         /// Which.
         limit: Limit,

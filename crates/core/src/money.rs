@@ -4,6 +4,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(pub u64);
 
+/// In that unit, exact: `0.02`, `12.5`, `10`.
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, fraction) = (u128::from(self.0) / MILLION, u128::from(self.0) % MILLION);
+        if fraction == 0 {
+            return write!(f, "{whole}");
+        }
+        write!(f, "{whole}.{}", format!("{fraction:06}").trim_end_matches('0'))
+    }
+}
+
 /// What a route's tokens cost, each per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {

@@ -6,18 +6,29 @@ use std::path::Path;
 
 use rustix::fs::Access;
 
-use super::{CheckArgs, Failure, print, tell};
+use super::{CheckArgs, Failure, print};
 use crate::config::Config;
 
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let loaded = Config::load(Some(&args.file), &args.flags.overrides()).map_err(Failure::Configuration)?;
+    let mut loaded =
+        Config::load(Some(&args.file), &args.flags.overrides()).map_err(Failure::Configuration)?;
     if let Some(path) = &loaded.usage.file
         && let Err(error) = writable(path)
     {
-        let path = path.display();
-        tell(format_args!("warning: usage lines could not be written to {path} here and now: {error}\n"));
+        let (at, path, hint) = (&loaded.usage.file_named, path.display(), mend(&error));
+        let warning =
+            format!("{at}: usage lines could not be written to {path} here and now: {error}; {hint}");
+        loaded.warnings.push(warning);
     }
     print(&loaded.summary())
+}
+
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "make its folder, or name another one",
+        io::ErrorKind::PermissionDenied => "check as the user that the gateway runs as",
+        _ => "name another file",
+    }
 }
 
 /// Whether usage lines could be appended to `path`. Nothing is made that is not there: the file may belong to another

@@ -58,37 +58,41 @@ impl Value for Money {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let digits = match node.get_ref() {
-            DeValue::Float(number) => number.as_str(),
-            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
-            _ => {
-                reader.wrong_type::<Self>(node).hint("write digits, without quotes, such as 0.25");
-                return None;
-            }
-        };
-        match micros(digits) {
-            Ok(micros) => return Some(Self(micros)),
-            Err(Inexact::Negative | Inexact::NoNumber) => {
-                reader.wrong_type::<Self>(node).hint("write digits, without quotes, such as 0.25");
-            }
-            Err(Inexact::TooFine) => {
-                let what = format!("{}: {digits} is finer than a millionth", reader.key());
-                reader.problems.add(&Origin::File(node.span()), what).hint("at most six decimals");
-            }
-            Err(Inexact::TooLarge) => {
-                let what = format!("{}: {digits} is too large", reader.key());
-                reader.problems.add(&Origin::File(node.span()), what).hint(format!("at most {MOST}"));
-            }
-        }
-        None
+        money::<Self>(node, reader).map(Self)
     }
 
+    /// As TOML, where a number without a point is another type.
     fn show(&self) -> String {
-        let (whole, fraction) = (self.0.0 / MILLION, self.0.0 % MILLION);
-        let decimals = format!("{fraction:06}");
-        let decimals = decimals.trim_end_matches('0');
-        format!("{whole}.{}", if decimals.is_empty() { "0" } else { decimals })
+        let shown = self.0.to_string();
+        if shown.contains('.') { shown } else { format!("{shown}.0") }
     }
+}
+
+/// An amount of money for a `V`, whose kind a refusal names.
+fn money<V: Value>(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Micros> {
+    let digits = match node.get_ref() {
+        DeValue::Float(number) => number.as_str(),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+        _ => {
+            reader.wrong_type::<V>(node).hint("write digits, without quotes, such as 0.25");
+            return None;
+        }
+    };
+    match micros(digits) {
+        Ok(micros) => return Some(micros),
+        Err(Inexact::Negative | Inexact::NoNumber) => {
+            reader.wrong_type::<V>(node).hint("write digits, without quotes, such as 0.25");
+        }
+        Err(Inexact::TooFine) => {
+            let what = format!("{}: {digits} is finer than a millionth", reader.key());
+            reader.problems.add(&Origin::File(node.span()), what).hint("at most six decimals");
+        }
+        Err(Inexact::TooLarge) => {
+            let what = format!("{}: {digits} is too large", reader.key());
+            reader.problems.add(&Origin::File(node.span()), what).hint(format!("at most {MOST}"));
+        }
+    }
+    None
 }
 
 /// An amount of money above zero, as a limit.
@@ -105,7 +109,7 @@ impl Value for Budget {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let Money(amount) = Money::read(node, reader)?;
+        let amount = money::<Self>(node, reader)?;
         if amount == Micros(0) {
             let hint = no_zero_limit(reader.key());
             reader.wrong_type::<Self>(node).hint(hint);

@@ -86,7 +86,12 @@ impl<'s> Problems<'s> {
 
     /// A finding as one line: place and text.
     pub(super) fn line(&self, at: &Origin, what: &str) -> String {
-        format!("{}: {what}", Place::of(self.source, at))
+        format!("{}: {what}", self.place(at))
+    }
+
+    /// A place as a finding tells it.
+    pub(super) fn place(&self, at: &Origin) -> String {
+        Place::of(self.source, at).to_string()
     }
 
     pub(super) fn is_empty(&self) -> bool {

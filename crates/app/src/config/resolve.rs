@@ -7,7 +7,6 @@ mod routes;
 mod targets;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use sluicegate_proxy::Plan;
@@ -50,6 +49,7 @@ pub(super) fn resolve(
         file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
     let routes = routes?;
     pools::learn_for(&routes, &mut pools);
+    pools::warn_of_lonely_replicas(&file.pools.value, &routes, problems, &mut warnings);
     if let KeysPlan::Named(plans) = &keys {
         keys::warn(&file, plans, (&pools, &routes), problems, &mut warnings);
     }
@@ -178,12 +178,14 @@ fn usage(usage: &Usage, problems: &mut Problems<'_>) -> Option<UsagePlan> {
         }
     }
     let file = outputs.iter().find_map(|o| match &o.value {
-        Output::File(path) => Some::<PathBuf>(path.clone()),
+        Output::File(path) => Some((path.clone(), problems.place(&o.origin))),
         _ => None,
     });
+    let (file, file_named) = file.unzip();
     Some(UsagePlan {
         stdout: outputs.iter().any(|o| o.value == Output::Stdout),
         file,
+        file_named: file_named.unwrap_or_default(),
         rotate: usage.rotate.value.0,
         on_full: usage.on_full.value,
     })

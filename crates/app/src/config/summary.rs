@@ -8,7 +8,6 @@ use sluicegate_proxy::plan::{
 };
 
 use super::Loaded;
-use super::amounts::Money;
 use super::names::Name;
 use super::raw::File;
 use super::read::{Required, Value};
@@ -187,7 +186,7 @@ fn queue_and_price(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
     let price = &route.price;
     if *price != Price::default() {
         let [prompt, cached, completion] =
-            [price.prompt, price.cached, price.completion].map(|amount| Money(amount).show());
+            [price.prompt, price.cached, price.completion].map(|amount| amount.to_string());
         let _ = writeln!(
             out,
             "           price of a million tokens: prompt {prompt}, cached {cached}, completion {completion}"
@@ -218,7 +217,7 @@ fn key(out: &mut String, key: &KeyPlan) {
 
 fn limits(limits: &KeyLimits) -> Vec<String> {
     let count = |limit: Option<u64>, unit: &str| limit.map(|n| format!("{n} {unit}"));
-    let cost = |limit: Option<Micros>, unit: &str| limit.map(|n| format!("{} {unit}", Money(n).show()));
+    let cost = |limit: Option<Micros>, unit: &str| limit.map(|n| format!("{n} {unit}"));
     [
         count(limits.max_concurrent.map(u64::from), "at once"),
         count(limits.requests_per_minute, "requests a minute"),

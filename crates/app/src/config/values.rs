@@ -1,6 +1,7 @@
 //! What a key can hold besides sections: texts of a kind, numbers, and nothing yet.
 
 use std::num::NonZero;
+use std::ops::RangeInclusive;
 
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
@@ -104,20 +105,26 @@ impl Value for u32 {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(number) = node.get_ref().as_integer() else {
-            reader.wrong_type::<Self>(node).hint("write digits, without quotes");
-            return None;
-        };
-        let value = u32::from_str_radix(number.as_str(), number.radix()).ok();
-        if value.is_none() {
-            reader.wrong_type::<Self>(node).hint(format!("from 0 to {}", u32::MAX));
-        }
-        value
+        whole::<Self>(node, reader, 0..=u32::MAX)
     }
 
     fn show(&self) -> String {
         self.to_string()
     }
+}
+
+/// A whole number for a `V`, whose kind a refusal names. What is outside `sensible` and
+/// fits is for the caller to judge.
+fn whole<V: Value>(node: Node<'_>, reader: &mut Reader<'_>, sensible: RangeInclusive<u32>) -> Option<u32> {
+    let Some(number) = node.get_ref().as_integer() else {
+        reader.wrong_type::<V>(node).hint("write digits, without quotes");
+        return None;
+    };
+    let value = u32::from_str_radix(number.as_str(), number.radix()).ok();
+    if value.is_none() {
+        reader.wrong_type::<V>(node).hint(format!("from {} to {}", sensible.start(), sensible.end()));
+    }
+    value
 }
 
 impl Value for i32 {
@@ -154,7 +161,7 @@ impl Value for NonZero<u32> {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let value = u32::read(node, reader)?;
+        let value = whole::<Self>(node, reader, 1..=u32::MAX)?;
         if value == 0 {
             reader.wrong_type::<Self>(node).hint("0 would switch off what this key steers");
         }
@@ -208,7 +215,7 @@ impl Value for ServerError {
     }
 
     fn read(node: Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let value = u32::read(node, reader)?;
+        let value = whole::<Self>(node, reader, 500..=599)?;
         let status = u16::try_from(value).ok().filter(|s| (500..600).contains(s));
         if status.is_none() {
             let hint = match value {

@@ -174,7 +174,7 @@ name = "a"
 [[routes]]
 aliases = "x"
 [routes.retry]
-on_status = [429, 500]
+on_status = [429, 500, "x"]
 budget = 2
 [usage]
 output = ["off", "stdout"]
@@ -189,6 +189,7 @@ output = ["off", "stdout"]
             "7:1: the route has no target",
             "8:11: aliases: expected a list: a name, found text",
             "10:14: on_status: expected a status from 500 to 599, found the integer 429",
+            "10:24: on_status: expected a status from 500 to 599, found text",
             "11:10: budget: 2 is more than one retry per request",
             "13:18: output: both on and off",
         ]

@@ -197,6 +197,7 @@ fn mistakes_with_keys_are_told_with_their_places() {
     for (lines, expected) in [
         (second("k", &other), "15:8: a second key named \"k\"".to_owned()),
         (second("l", HASH), "16:8: two entries for the same key".into()),
+        (second("-", &other), "15:8: name: \"-\" stands for requests without a key".into()),
         ("[[keys]]\nname = \"l\"".into(), "14:1: the key \"hash\" is missing in [[keys]]".into()),
         ("routes = [\"qwen\"]".into(), "14:11: routes: there is no route \"qwen\"".into()),
         ("routes = [\"*\", \"bge\"]".into(), "14:16: routes: both every route and \"bge\"".into()),
@@ -207,8 +208,8 @@ fn mistakes_with_keys_are_told_with_their_places() {
         ("cost_per_day = 0.0".into(), "14:16: cost_per_day: expected an amount above 0, found".into()),
         ("cost_per_month = 0.0000001".into(), "14:18: cost_per_month: 0.0000001 is finer than a".into()),
         ("cost_per_month = 1e30".into(), "14:18: cost_per_month: 1e30 is too large".into()),
-        ("cost_per_month = -1".into(), "14:18: cost_per_month: expected an amount, 0 or more".into()),
-        ("cost_per_month = nan".into(), "14:18: cost_per_month: expected an amount, 0 or more".into()),
+        ("cost_per_month = -1".into(), "14:18: cost_per_month: expected an amount above 0".into()),
+        ("cost_per_month = nan".into(), "14:18: cost_per_month: expected an amount above 0".into()),
         ("priority = 1.5".into(), "14:12: priority: expected a whole number, found the number 1.5".into()),
         ("priority = 3000000000".into(), "14:12: priority: expected a whole number".into()),
     ] {

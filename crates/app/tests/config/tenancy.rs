@@ -110,7 +110,7 @@ fn a_summary_shows_slots_queue_and_price() {
             "queue = { max_length = 0 }\nprice = { completion = 2.5 }",
             "pool     a: 2 replicas, as many slots as the engines tell\n           http://h:1\n           http://h:2\n\
              route    m -> pool a\n           no queue\n           \
-             price of a million tokens: prompt 0.0, cached 0.0, completion 2.5\n",
+             price of a million tokens: prompt 0, cached 0, completion 2.5\n",
         ),
     ] {
         let summary = good(&with(pool, route)).summary();

@@ -158,12 +158,43 @@ not the default:
   route m: retry.spill_429 = false
   route m: retry.hold_limit = \"1KiB\"
 warning: gate.toml:4:11: 0.0.0.0:0: anybody who reaches it may use this gateway
-warning: gate.toml:16:13: pool \"a\" has one replica: nothing to fail over to
 warning: gate.toml:25:13: the replica http://h:1/base is in two pools, which do not see each other's load
-warning: gate.toml:25:13: pool \"b\" has one replica: nothing to fail over to
 warning: gate.toml:35:18: stream_silence is not shorter than total, so it never ends a stream
 warning: gate.toml:24:8: pool \"b\" is used by no route
+warning: gate.toml:16:13: pool \"a\" has one replica: nothing to fail over to
 ";
     let summary = good(MUCH).summary();
     assert_eq!(summary, expected, "{summary}");
+}
+
+#[test]
+fn a_lonely_replica_is_warned_of_where_its_route_has_nothing_else() {
+    let pools = "[[pools]]\nname = \"a\"\nreplicas = [\"http://a:1\"]\n\
+                 [[pools]]\nname = \"b\"\nreplicas = [\"http://b:1\"]\n[[routes]]\nmodel = \"m\"\n";
+    let alone = |name: &str| format!("pool \"{name}\" has one replica: nothing to fail over to");
+    for (routes, warned) in [
+        ("targets = [{ pool = \"a\" }]\nfallback = { pool = \"b\" }", vec![]),
+        ("targets = [{ pool = \"a\" }, { pool = \"b\" }]", vec![]),
+        (
+            "targets = [{ pool = \"a\" }, { pool = \"a\", upstream_model = \"x\" }]\n\
+          [[routes]]\nmodel = \"n\"\ntargets = [{ pool = \"b\" }, { pool = \"a\" }]",
+            vec!["a"],
+        ),
+        (
+            "targets = [{ pool = \"a\" }, { pool = \"b\" }]\n\
+          [[routes]]\nmodel = \"n\"\ntargets = [{ pool = \"b\" }]",
+            vec!["b"],
+        ),
+        (
+            "targets = [{ pool = \"a\" }]\n[[routes]]\nmodel = \"n\"\ntargets = [{ pool = \"b\" }]",
+            vec!["a", "b"],
+        ),
+    ] {
+        let warnings = good(&format!("{pools}{routes}\n")).warnings;
+        let told: Vec<_> = warnings.iter().filter_map(|w| w.splitn(4, ':').nth(3)).collect();
+        let expected: Vec<_> = warned.into_iter().map(|name| format!(" {}", alone(name))).collect();
+        assert_eq!(told, expected, "{routes}");
+    }
+    let one = "[[pools]]\nname = \"a\"\nreplicas = [\"http://a:1\"]\n";
+    assert_eq!(good(one).warnings, [format!("gate.toml:3:13: {}", alone("a"))]);
 }

@@ -97,6 +97,22 @@ fn what_is_larger_than_a_whole_limit_can_never_pass() {
 }
 
 #[test]
+fn a_refusal_tells_amounts_in_the_unit_of_the_configuration() {
+    let told = |limit, most, asked| LimitRefusal::TooLarge { limit, most, asked }.to_string();
+    assert_eq!(
+        told(Limit::CostPerDay, 20_000, 501_000_001),
+        "the request asks for up to 501.000001 of cost, prompt and output, more than the key's whole limit \
+         cost_per_day of 0.02"
+    );
+    assert_eq!(
+        told(Limit::TokensPerMinute, 2000, 5001),
+        "the request asks for up to 5001 tokens, prompt and output, more than the key's whole limit \
+         tokens_per_minute of 2000"
+    );
+    assert!(told(Limit::CostPerMonth, 10_000_000, 12_500_000).ends_with("cost_per_month of 10"));
+}
+
+#[test]
 fn of_several_that_refuse_the_one_that_lasts_longest_is_named() {
     let limits = KeyLimits {
         max_concurrent: Some(1),

@@ -16,6 +16,9 @@ use crate::config::read::Set;
 /// Stands for every route in the list of a key, and so names none.
 pub(super) const EVERY: &str = "*";
 
+/// Stands for requests without a known key in metrics and sums.
+const NOBODY: &str = "-";
+
 /// Who may use the gateway. A key without a readable name or hash has been told to `problems`.
 pub(super) fn keys(file: &File, problems: &mut Problems<'_>) -> KeysPlan {
     let keys = &file.keys;
@@ -95,6 +98,10 @@ fn distinct(keys: &[Set<Key>], problems: &mut Problems<'_>) {
     for key in keys {
         let (name, hash) = (&key.value.name, &key.value.hash);
         if let Some(text) = name.value.0.as_ref().map(|name| &*name.0) {
+            if text == NOBODY {
+                let what = format!("name: \"{text}\" stands for requests without a key");
+                problems.add(&name.origin, what).hint("in metrics and sums; take another name");
+            }
             if let Some(first) = names.get(text) {
                 let what = format!("a second key named \"{text}\"");
                 let added = problems.conflict(&name.origin, what, first, "the first");

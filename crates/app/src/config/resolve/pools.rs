@@ -126,13 +126,34 @@ fn replicas(
             warnings.push(problems.line(&url.origin, &what));
         }
     }
-    // A provider has its own fail-over behind its only address.
-    if let ([only], Some(name)) = (replicas.value.as_slice(), &pool.value.name.value.0)
-        && !is_hosted(&pool.value)
-        && !discovered
-    {
-        let what = format!("pool \"{}\" has one replica: nothing to fail over to", name.0);
-        warnings.push(problems.line(&only.origin, &what));
+}
+
+/// Warns of replicas that are all that some route has. The pools and routes are in order.
+pub(super) fn warn_of_lonely_replicas(
+    pools: &[Set<Pool>],
+    routes: &RoutesPlan,
+    problems: &Problems<'_>,
+    warnings: &mut Vec<String>,
+) {
+    let rests_on = |route: &RoutePlan, pool: usize| {
+        route.fallback.is_none()
+            && !route.targets.is_empty()
+            && route.targets.iter().all(|target| target.pool == pool)
+    };
+    for (i, pool) in pools.iter().enumerate() {
+        let needed = match routes {
+            RoutesPlan::Fixed(routes) => routes.iter().any(|route| rests_on(route, i)),
+            RoutesPlan::AskEngines(_) => true,
+        };
+        // A provider has its own fail-over behind its only address.
+        if let ([only], Some(name)) = (pool.value.replicas.value.as_slice(), &pool.value.name.value.0)
+            && needed
+            && !is_hosted(&pool.value)
+            && !pool.value.discover.given()
+        {
+            let what = format!("pool \"{}\" has one replica: nothing to fail over to", name.0);
+            warnings.push(problems.line(&only.origin, &what));
+        }
     }
 }
 
