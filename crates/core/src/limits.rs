@@ -127,7 +127,7 @@ pub struct Spent {
 }
 
 /// A request that its key's limits have let pass. Neither `Copy` nor `Clone`: given back exactly once, through
-/// [`KeyLedger::settle`], [`KeyLedger::abandon`] or [`KeyLedger::withdraw`]. One that is dropped instead stays counted for ever.
+/// [`KeyLedger::settle`] or [`KeyLedger::withdraw`]. One that is dropped instead stays counted for ever.
 #[must_use]
 #[derive(Debug)]
 pub struct Reservation {

@@ -15,7 +15,24 @@ use crate::refusal::Refusal;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Reads the body that `head` announces, until `end` at the latest.
+/// Refuses a body whose head says already that it is too large.
+pub(crate) fn check_length(plan: &ListenPlan, head: &RequestHead<'_>) -> Result<(), Refusal> {
+    match head.framing {
+        RequestFraming::Length(n) if n > plan.max_body as u64 => Err(Refusal::TooLarge(plan.max_body)),
+        _ => Ok(()),
+    }
+}
+
+/// The whole body came with the head, so that nothing has to be waited for.
+pub(crate) fn is_here(client: &Client, head: &RequestHead<'_>) -> bool {
+    match head.framing {
+        RequestFraming::None => true,
+        RequestFraming::Length(n) => client.inbox.len() as u64 >= n,
+        RequestFraming::Chunked => false,
+    }
+}
+
+/// Reads the body that `head` announces, until `end` at the latest. Its length has been [checked](check_length).
 pub(crate) async fn read(
     plan: &ListenPlan,
     client: &mut Client,
@@ -27,14 +44,11 @@ pub(crate) async fn read(
         RequestFraming::Length(n) => Some(n),
         RequestFraming::Chunked => None,
     };
-    if length.is_some_and(|n| n > plan.max_body as u64) {
-        return Err(Refusal::TooLarge(plan.max_body).into());
-    }
     if head.expect_continue && client.inbox.is_empty() && length != Some(0) {
         client.write_all(CONTINUE, plan.write_idle_timeout).await.map_err(ended)?;
     }
     match length {
-        // Bounded by `max_body` above, so the conversion cannot fail.
+        // Bounded by `max_body`, so the conversion cannot fail.
         Some(n) => read_length(plan, client, usize::try_from(n).unwrap_or(plan.max_body), end).await,
         None => read_chunked(plan, client, end).await,
     }

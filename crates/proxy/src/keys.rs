@@ -110,6 +110,11 @@ impl Key {
         Ok(KeyHold { key: Arc::clone(self), reservation: Some(reservation) })
     }
 
+    /// Whether its limits refuse every request now, whatever it asks for.
+    pub(crate) fn used_up(&self) -> Result<(), LimitRefusal> {
+        self.lock().used_up(clock::now(), clock::calendar())
+    }
+
     /// Counts a request that was refused before its limits were asked.
     pub(crate) fn count_refused(&self) -> Result<(), LimitRefusal> {
         self.lock().count_refused(clock::now(), clock::calendar())
@@ -225,17 +230,39 @@ mod tests {
         }
     }
 
-    #[test]
-    fn debug_output_shows_no_hash() {
-        let hash = KeyHash([0xab; 32]);
-        let plan = KeyPlan {
+    fn plan(hash: KeyHash) -> KeyPlan {
+        KeyPlan {
             name: "ann".into(),
             hash,
             project: None,
             routes: AllowedRoutes::All,
             priority: 0,
             limits: sluicegate_core::KeyLimits::default(),
-        };
+        }
+    }
+
+    /// As where a request's task is dropped in the middle of something.
+    #[test]
+    fn a_hold_that_is_dropped_keeps_nothing_but_the_request_of_its_minute() {
+        let key = Arc::new(Key::new(&plan(KeyHash([1; 32])), 0));
+        let ask = Ask { tokens: 500, cost: sluicegate_core::Micros(70) };
+        let reserve = || key.reserve(ask).expect("no limit");
+        drop(reserve());
+        let mut settled = reserve();
+        settled.settle(Spent { tokens: 3, ..Spent::default() });
+        drop(settled);
+        let mut withdrawn = reserve();
+        withdrawn.withdraw();
+        drop(withdrawn);
+        let usage = key.usage();
+        assert_eq!((usage.concurrent, usage.requests_minute, usage.tokens_minute), (0, 2, 3));
+        assert_eq!(usage.month, Spent { tokens: 3, ..Spent::default() });
+    }
+
+    #[test]
+    fn debug_output_shows_no_hash() {
+        let hash = KeyHash([0xab; 32]);
+        let plan = plan(hash);
         let key = Key::new(&plan, 0);
         let keys = Keys::new(&KeysPlan::Named(vec![plan.clone()]));
         for text in [format!("{plan:?}"), format!("{key:?}"), format!("{keys:#?}"), format!("{hash:?}")] {

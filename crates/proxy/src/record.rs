@@ -182,12 +182,24 @@ impl Record {
         }
     }
 
+    /// Refuses a request whose body is still on its way where its key's limits let none pass, whatever it asks for.
+    pub(crate) fn refuse_unread(&mut self) -> Result<(), Refusal> {
+        let Some(key) = self.limited() else { return Ok(()) };
+        let Err(refusal) = key.used_up() else { return Ok(()) };
+        self.rate_fields = key.rate_fields().into();
+        Err(Refusal::Limit(refusal))
+    }
+
+    /// The key whose limits the request is under. The list of models has none.
+    fn limited(&self) -> Option<&Arc<Key>> {
+        self.key.as_ref().filter(|_| !matches!(self.endpoint, Some(Endpoint::Models | Endpoint::Model)))
+    }
+
     /// A request that is refused before its key's limits are asked counts in the requests per minute, or else a key
-    /// could send any number of them; where these are used up, that is the refusal. The list of models has no limits.
+    /// could send any number of them; where these are used up, that is the refusal.
     pub(crate) fn count_refused(&mut self, refusal: Refusal) -> Refusal {
-        let limited = !matches!(self.endpoint, Some(Endpoint::Models | Endpoint::Model));
         let asked = self.hold.is_some() || matches!(refusal, Refusal::Limit(_));
-        let Some(key) = self.key.as_ref().filter(|_| limited && !asked) else { return refusal };
+        let Some(key) = self.limited().filter(|_| !asked) else { return refusal };
         let counted = key.count_refused();
         self.rate_fields = key.rate_fields().into();
         counted.err().map_or(refusal, Refusal::Limit)

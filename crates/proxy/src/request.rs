@@ -1,6 +1,7 @@
 //! One request, phase by phase. Each phase is a file beside this one:
 //!
-//! head -> endpoint -> body -> resolve (peek, route, affinity) -> attempt (pick + lease, send, hold) -> relay -> record
+//! head -> endpoint -> key -> body -> resolve (peek, route, affinity) -> the key's limits -> decision
+//!      -> attempt (pick + lease, or wait; send, hold) -> relay -> record
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -110,6 +111,10 @@ async fn until_answer(
     record.endpoint = Some(endpoint);
     manner.dialect = endpoint.dialect();
     record.key = gateway.keys.authenticate(&head.headers)?;
+    body::check_length(&gateway.plan.listen, &head)?;
+    if !body::is_here(client, &head) {
+        record.refuse_unread()?;
+    }
     let body = body::read(&gateway.plan.listen, client, &head, record.start + gateway.longest_total).await?;
     record.body_read(body.len());
     manner.keep_alive = keep_alive;

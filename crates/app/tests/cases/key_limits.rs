@@ -1,7 +1,9 @@
 //! A-53 to A-56: a key's limits are one step, give back what they took, and guard every path.
 
 use serde_json::{Value, json};
-use sluicegate_testkit::answers::{STREAM_HEAD, chat_answer, chunk, error_answer, open_stream, role_event};
+use sluicegate_testkit::answers::{
+    STREAM_HEAD, chat_answer, chunk, error_answer, json_answer, open_stream, role_event,
+};
 use sluicegate_testkit::requests::{CHAT, chat, get_as, post_as};
 use sluicegate_testkit::{Answer, Bench, Config, Gate, Received, Step, Upstream, send, until};
 
@@ -277,7 +279,7 @@ async fn a_55_the_reservation_counts_choices_and_unstated_maxima() {
     assert_eq!(bench.key_usage("ann").month.tokens, 5 * 150);
 }
 
-const PATHS: [&str; 17] = [
+const PATHS: [&str; 18] = [
     CHAT,
     "/v1/completions",
     "/v1/embeddings",
@@ -291,6 +293,7 @@ const PATHS: [&str; 17] = [
     "/v1/score",
     "/score",
     "/v1/classify",
+    "/classify",
     "/v1/pooling",
     "/pooling",
     "/v1/audio/speech",
@@ -341,5 +344,33 @@ async fn a_56_every_path_is_limited_and_recorded() {
             assert_line(line, &[("route", json!("m1")), ("model", json!("m1"))]);
             assert!(line["endpoint"].is_string(), "{line}");
         }
+    }
+}
+
+/// Requests about a stored response as well: they have no body and take no slot, and are requests all the same.
+#[tokio::test]
+async fn a_56_requests_about_stored_responses_are_limited_and_recorded() {
+    let up = Upstream::start("m1");
+    let response = |id: &str| json_answer(200, &format!(r#"{{"id":"{id}","object":"response"}}"#));
+    up.answer_with(vec![send(response("resp_1"))]);
+    for (method, tail) in [("GET", ""), ("DELETE", ""), ("POST", "/cancel")] {
+        let config = Config::new(&[&up]).key("ann").key_set("requests_per_minute", 3);
+        let bench = Bench::live(&config, 1).await;
+        let made = bench.ask(&post_as("ann", "/v1/responses", br#"{"model":"m1","input":"a"}"#)).await;
+        assert_eq!(made.status(), 200, "{}", made.text());
+        let seen = up.counts().requests.get();
+        let request = get_as("ann", &format!("/v1/responses/resp_1{tail}"));
+        let request = [method.as_bytes(), &request[3..]].concat();
+        for n in 0..4 {
+            let answer = bench.ask(&request).await;
+            assert_eq!(answer.status(), if n < 2 { 200 } else { 429 }, "{method} {n}: {}", answer.text());
+            let left = if n < 1 { "1" } else { "0" };
+            assert_eq!(answer.head.get("x-ratelimit-remaining-requests"), Some(left), "{method} {n}");
+        }
+        assert_eq!(up.counts().requests.get(), seen + 2, "{method}");
+        let lines = bench.assert_idle(5).await;
+        let limited = lines.iter().filter(|l| l["outcome"] == json!("rejected_limit")).count();
+        assert_eq!(limited, 2, "{method}: {lines:#?}");
+        assert!(lines.iter().all(|l| l["key"] == json!("ann") && l["route"] == json!("m1")), "{lines:#?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
-use sluicegate_testkit::answers::{error_answer, polite};
+use sluicegate_testkit::answers::{error_answer, json_answer, polite};
 use sluicegate_testkit::requests::{CHAT, chat, get, get_as, post, post_as, post_with};
 use sluicegate_testkit::{Bench, Config, Head, Upstream, send};
 
@@ -257,4 +257,58 @@ async fn a_61_a_missing_and_a_wrong_key_are_told_apart_in_the_clients_dialect() 
         "a path that is not there needs no key"
     );
     bench.assert_idle(5).await;
+}
+
+/// What one project's prompts have made warm is found by its keys, and shows itself to nobody else.
+#[tokio::test]
+async fn keys_of_one_project_share_warm_prefixes_and_others_never_meet() {
+    let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1")];
+    let mut config = Config::new(&[&ups[0], &ups[1], &ups[2]]);
+    for (key, project) in [("ann", "lab"), ("bob", "lab"), ("cid", "shop"), ("dan", ""), ("eve", "")] {
+        config = config.key(key);
+        if !project.is_empty() {
+            config = config.key_set("project", project);
+        }
+    }
+    let bench = Bench::live(&config, 3).await;
+    let system = "You are a careful agent. ".repeat(200);
+    let body = |user: &str| {
+        let turns =
+            format!(r#"{{"role":"system","content":"{system}"}},{{"role":"user","content":"{user}"}}"#);
+        format!(r#"{{"model":"m1","messages":[{turns}]}}"#).into_bytes()
+    };
+    // Each talk is another one: only their system prompt is the same.
+    let rows = [("ann", false), ("ann", true), ("bob", true), ("cid", false), ("dan", false), ("eve", false)];
+    for (n, (key, warm)) in rows.into_iter().enumerate() {
+        assert_eq!(bench.ask(&post_as(key, CHAT, &body(&format!("talk {n}")))).await.status(), 200);
+        let line = bench.assert_idle(n + 1).await.pop().expect("a line");
+        let affinity = if warm { json!("prefix") } else { json!(null) };
+        assert_line(&line, &[("key", json!(key)), ("affinity", affinity), ("spilled", json!(false))]);
+    }
+}
+
+/// A prompt has to fit wherever it goes.
+#[tokio::test]
+async fn the_list_of_models_tells_the_shortest_context_of_their_replicas() {
+    for (contexts, expected) in [
+        ([r#","max_model_len":8192"#, r#","max_model_len":4096"#], json!(4096)),
+        ([r#","meta":{"n_ctx":2048}"#, ""], json!(2048)),
+        (["", r#","max_model_len":"long""#], json!(null)),
+    ] {
+        let ups = [Upstream::start("m1"), Upstream::start("m1")];
+        for (up, context) in ups.iter().zip(contexts) {
+            let body = format!(r#"{{"object":"list","data":[{{"id":"m1"{context}}},{{"id":"m2"}}]}}"#);
+            let told = move |head: &Head| {
+                (head.target() == "/v1/models").then(|| vec![send(json_answer(200, &body))])
+            };
+            up.on_probe(told);
+        }
+        let config = Config::new(&[&ups[0], &ups[1]]).route_to("public", "pool", "m1").key("ann");
+        let bench = Bench::live(&config, 2).await;
+        for id in ["m1", "public"] {
+            let model = bench.ask(&get_as("ann", &format!("/v1/models/{id}"))).await.json();
+            assert_eq!((&model["id"], &model["max_model_len"]), (&json!(id), &expected), "{model}");
+        }
+        bench.assert_idle(2).await;
+    }
 }

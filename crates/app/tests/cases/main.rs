@@ -60,5 +60,6 @@ mod thousand;
 mod timeouts;
 mod ttft;
 mod unread_bodies;
+mod unread_limits;
 mod usage_injection;
 mod verdicts;

@@ -40,7 +40,7 @@ async fn a_67_the_body_of_a_refused_request_is_never_executed() {
     let script = vec![Step::Wait(gate.clone()), send(sluicegate_testkit::answers::chat_answer("a", 1, 1))];
     up.answer_with(script);
     let config = Config::new(&[&up]).set("listen", "max_body", "100KiB");
-    let config = config.key("ann").key_set("max_concurrent", 1);
+    let config = config.key("ann").key_set("max_concurrent", 1).key("free");
     let bench = Bench::live(&config, 1).await;
     // The key's only place is taken: a 429 with a body of 50 KB.
     let mut holder = bench.client().await;
@@ -55,22 +55,25 @@ async fn a_67_the_body_of_a_refused_request_is_never_executed() {
         let at = request.windows(2).position(|w| w == b"\r\n").expect("a line") + 2;
         [&request[..at], fields.as_bytes(), &request[at..]].concat()
     };
-    let key = format!("x-api-key: {}\r\n", Config::secret("ann"));
+    let secret = Config::secret("free");
+    let free = [("x-api-key", secret.as_str())];
+    let of = |key: &str| format!("x-api-key: {}\r\n", Config::secret(key));
     let rows = [
         ("bad key", post_with(CHAT, &[("x-api-key", "nobody")], &body), 401),
         ("bad key, chunked", chunked("x-api-key: nobody\r\n", &body), 401),
         ("no such path", post_with("/v1/nowhere", &ann, &body), 404),
         ("wrong method", [b"PUT".as_slice(), &post_with(CHAT, &ann, &body)[4..]].concat(), 405),
-        ("too large", post_with(CHAT, &ann, &huge), 413),
-        ("too large, chunked", chunked(&key, &huge), 413),
+        ("too large", post_with(CHAT, &free, &huge), 413),
+        ("too large, chunked", chunked(&of("free"), &huge), 413),
         ("used up, with requests in its body", post_with(CHAT, &ann, &body), 429),
-        ("no JSON", post_with(CHAT, &ann, &body[1..]), 400),
+        ("no JSON", post_with(CHAT, &free, &body[1..]), 400),
         (
             "used up, chunked",
-            chunked(&key, &chat("m1", &format!(r#","user":"{}""#, "y".repeat(50_000)))),
+            chunked(&of("ann"), &chat("m1", &format!(r#","user":"{}""#, "y".repeat(50_000)))),
             429,
         ),
         ("no such model", post_with(CHAT, &ann, &chat("m9", "")), 404),
+        ("too large, used up", post_with(CHAT, &ann, &huge), 413),
     ];
     let mut requests = 1;
     for (name, refused, status) in &rows {

@@ -66,6 +66,15 @@ impl KeyLedger {
         Ok(Reservation { tokens: ask.tokens, cost: ask.cost, minute, request, day, month })
     }
 
+    /// Whether any request at all can pass now; nothing is counted.
+    ///
+    /// # Errors
+    /// [`LimitRefusal`] where a limit is used up, so that a request is refused whatever it asks for.
+    pub fn used_up(&mut self, now: Time, calendar: Calendar) -> Result<(), LimitRefusal> {
+        let (now, ..) = self.advance(now, calendar);
+        self.check(now, calendar, &self.rows(Ask::default()))
+    }
+
     /// A request that was refused before it was known what it asks for counts in the requests per minute, and in nothing
     /// else.
     ///
@@ -100,15 +109,10 @@ impl KeyLedger {
         self.month.add(beyond);
     }
 
-    /// The request ended without using anything.
-    pub fn abandon(&mut self, now: Time, calendar: Calendar, reservation: Reservation) {
-        self.settle(now, calendar, reservation, Spent::default());
-    }
-
     /// The request was turned away by somebody else after these limits had let it pass: it has used up none of them.
     pub fn withdraw(&mut self, now: Time, calendar: Calendar, reservation: Reservation) {
         self.requests.take_back(reservation.request, 1);
-        self.abandon(now, calendar, reservation);
+        self.settle(now, calendar, reservation, Spent::default());
     }
 
     /// What is left of the limits per minute.

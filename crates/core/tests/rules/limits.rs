@@ -51,7 +51,7 @@ fn no_limit_refuses_nothing() {
     let open: Vec<Reservation> =
         (0..100).map(|_| ledger.reserve(at(0), today(), huge).expect("no limit")).collect();
     assert_eq!(ledger.remaining(at(0)), Remaining { requests: None, tokens: None });
-    open.into_iter().for_each(|one| ledger.abandon(at(0), today(), one));
+    open.into_iter().for_each(|one| ledger.settle(at(0), today(), one, Spent::default()));
     let empty = KeyUsage { requests_minute: 100, ..KeyUsage::default() };
     assert_eq!(ledger.usage(at(0), today()), empty, "and sums beyond any u64 return to zero");
 }
@@ -175,7 +175,7 @@ fn what_was_not_used_goes_back_to_where_it_was_taken_from_and_what_was_beyond_co
             (minute, day, month),
             "{used} used"
         );
-        ledger.abandon(at(93), tomorrow(), other);
+        ledger.settle(at(93), tomorrow(), other, Spent::default());
         assert_eq!(ledger.usage(at(93), tomorrow()).day.tokens, day - 7);
     }
 }

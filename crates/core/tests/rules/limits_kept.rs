@@ -1,4 +1,4 @@
-//! No sequence of reserving, settling, abandoning and passing time leaks a count or lets through more than a limit.
+//! No sequence of reserving, settling, withdrawing, refusing and passing time leaks a count or lets through more than a limit.
 
 use crate::limits::{at, today};
 use proptest::prelude::*;
@@ -9,7 +9,8 @@ use std::time::Duration;
 enum Step {
     Reserve(u64),
     Settle(usize, u64),
-    Abandon(usize),
+    Withdraw(usize),
+    Refused,
     Pass(u64),
 }
 
@@ -17,7 +18,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0_u64..60).prop_map(Step::Reserve),
         2 => (any::<usize>(), 0_u64..90).prop_map(|(index, used)| Step::Settle(index, used)),
-        1 => any::<usize>().prop_map(Step::Abandon),
+        1 => any::<usize>().prop_map(Step::Withdraw),
+        1 => Just(Step::Refused),
         2 => (1_u64..9000).prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 1..250)
@@ -42,12 +44,19 @@ fn spent(tokens: u64) -> Spent {
     Spent { tokens, cost: Micros(tokens * 3) }
 }
 
+struct Open {
+    reservation: Reservation,
+    asked: u64,
+    begun: Duration,
+}
+
 /// Everything that was let through: counted again from scratch.
 #[derive(Default)]
 struct Books {
     now: Duration,
+    /// When the requests of the minute began: those let through, and those refused before their limits were asked.
     begun: Vec<Duration>,
-    open: Vec<(Reservation, u64)>,
+    open: Vec<Open>,
     settled: u64,
 }
 
@@ -57,7 +66,7 @@ impl Books {
     }
 
     fn tokens(&self) -> u64 {
-        self.settled + self.open.iter().map(|(_, asked)| asked).sum::<u64>()
+        self.settled + self.open.iter().map(|open| open.asked).sum::<u64>()
     }
 
     fn reserve(&mut self, ledger: &mut KeyLedger, tokens: u64) {
@@ -65,7 +74,7 @@ impl Books {
         let ask = Ask { tokens, cost: spent(tokens).cost };
         match ledger.reserve(self.time(), today(), ask) {
             Ok(reservation) => {
-                self.open.push((reservation, tokens));
+                self.open.push(Open { reservation, asked: tokens, begun: self.now });
                 self.begun.push(self.now);
                 self.check_limits(ledger.limits());
             }
@@ -76,11 +85,30 @@ impl Books {
         }
     }
 
+    /// A request that is refused before its limits are asked.
+    fn refused(&mut self, ledger: &mut KeyLedger) {
+        let before = ledger.usage(self.time(), today());
+        match ledger.count_refused(self.time(), today()) {
+            Ok(()) => {
+                self.begun.push(self.now);
+                self.check_minute(ledger.limits());
+            }
+            Err(refusal) => {
+                assert_eq!(refusal.limit(), Limit::RequestsPerMinute);
+                assert_eq!(ledger.usage(self.time(), today()), before, "a refusal uses up nothing");
+            }
+        }
+    }
+
+    fn check_minute(&self, limits: &KeyLimits) {
+        let minute = self.begun.iter().filter(|begun| self.now - **begun < Duration::from_secs(60)).count();
+        assert!(limits.requests_per_minute.is_none_or(|most| minute as u64 <= most));
+    }
+
     /// What was just let through was within the limits.
     fn check_limits(&self, limits: &KeyLimits) {
-        let minute = self.begun.iter().filter(|begun| self.now - **begun < Duration::from_secs(60)).count();
+        self.check_minute(limits);
         assert!(limits.max_concurrent.is_none_or(|most| self.open.len() <= most as usize));
-        assert!(limits.requests_per_minute.is_none_or(|most| minute as u64 <= most));
         assert!(limits.tokens_per_day.is_none_or(|most| self.tokens() <= most));
         assert!(limits.cost_per_month.is_none_or(|most| self.tokens() * 3 <= most.0));
     }
@@ -106,22 +134,29 @@ impl Books {
         }
     }
 
-    fn settle(&mut self, ledger: &mut KeyLedger, index: usize, used: Option<u64>) {
+    /// The request has used so much; `None`: it was turned away by somebody else.
+    fn end(&mut self, ledger: &mut KeyLedger, index: usize, used: Option<u64>) {
         if self.open.is_empty() {
             return;
         }
-        let (reservation, _) = self.open.swap_remove(index % self.open.len());
-        match used {
-            Some(used) => ledger.settle(self.time(), today(), reservation, spent(used)),
-            None => ledger.abandon(self.time(), today(), reservation),
-        }
-        self.settled += used.unwrap_or(0);
+        let Open { reservation, begun, .. } = self.open.swap_remove(index % self.open.len());
+        let Some(used) = used else {
+            ledger.withdraw(self.time(), today(), reservation);
+            let at = self.begun.iter().position(|at| *at == begun).expect("it has begun");
+            self.begun.swap_remove(at);
+            return;
+        };
+        ledger.settle(self.time(), today(), reservation, spent(used));
+        self.settled += used;
     }
 
     fn check(&self, ledger: &KeyLedger) {
         let seen = ledger.usage(self.time(), today());
         assert_eq!(seen.concurrent as usize, self.open.len());
         assert_eq!((seen.day, seen.month), (spent(self.tokens()), spent(self.tokens())));
+        // Known before anything is asked: whether any request can pass.
+        let passes = ledger.clone().reserve(self.time(), today(), Ask::default()).map(drop);
+        assert_eq!(ledger.clone().used_up(self.time(), today()), passes);
         let young =
             |age| self.begun.iter().filter(|begun| self.now - **begun < Duration::from_secs(age)).count();
         let counted = seen.requests_minute as usize;
@@ -139,14 +174,15 @@ proptest! {
         for step in steps {
             match step {
                 Step::Reserve(tokens) => books.reserve(&mut ledger, tokens),
-                Step::Settle(index, used) => books.settle(&mut ledger, index, Some(used)),
-                Step::Abandon(index) => books.settle(&mut ledger, index, None),
+                Step::Settle(index, used) => books.end(&mut ledger, index, Some(used)),
+                Step::Withdraw(index) => books.end(&mut ledger, index, None),
+                Step::Refused => books.refused(&mut ledger),
                 Step::Pass(millis) => books.now += Duration::from_millis(millis),
             }
             books.check(&ledger);
         }
         while !books.open.is_empty() {
-            books.settle(&mut ledger, 0, None);
+            books.end(&mut ledger, 0, Some(0));
         }
         books.now += Duration::from_secs(61);
         let seen = ledger.usage(books.time(), today());

@@ -104,13 +104,13 @@ fn a_53_a_key_s_places_come_back_whatever_the_end() {
     type End = fn(&mut KeyLedger, Reservation, &mut Bench);
     let ends: [(&str, End); 4] = [
         ("backend timeout, 502", |ledger, r, _| ledger.settle(at(1), today(), r, spent(0))),
-        ("unknown model, bad JSON", |ledger, r, _| ledger.abandon(at(1), today(), r)),
+        ("unknown model, bad JSON", |ledger, r, _| ledger.settle(at(1), today(), r, Spent::default())),
         ("client gone mid-stream", |ledger, r, _| ledger.settle(at(1), today(), r, spent(500))),
         ("client gone while queued", |ledger, r, bench| {
             let open = bench.fill();
             let ticket = bench.queued(by(1));
             assert!(bench.pool.leave(ticket));
-            ledger.abandon(at(1), today(), r);
+            ledger.settle(at(1), today(), r, Spent::default());
             open.into_iter().for_each(|lease| bench.end(lease, Verdict::Neutral));
         }),
     ];
