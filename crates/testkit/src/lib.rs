@@ -18,5 +18,5 @@ pub use client::{Answer, End, RawClient};
 pub use config::{Config, Setting};
 pub use gate::{Count, Feed, Gate, PATIENCE, patiently, until, within};
 pub use message::Head;
-pub use sluicegate_core::{Health, KeyUsage};
+pub use sluicegate_core::{Health, KeyUsage, ReplicaSnapshot};
 pub use upstream::{Counts, Load, OnHead, Received, Step, Upstream, send};

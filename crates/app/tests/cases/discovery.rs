@@ -8,7 +8,7 @@ use sluicegate_testkit::requests::{CHAT, chat, post};
 use sluicegate_testkit::{Bench, End, Feed, Health, Step, Upstream, send, until};
 use tempfile::TempDir;
 
-fn list(folder: &TempDir, lines: &[String]) {
+pub(crate) fn list(folder: &TempDir, lines: &[String]) {
     let (next, file) = (folder.path().join("next"), file(folder));
     std::fs::write(&next, lines.join("\n")).expect("a file can be written");
     std::fs::rename(next, file).expect("and moved");
@@ -19,6 +19,11 @@ fn file(folder: &TempDir) -> impl AsRef<Path> + use<> {
 }
 
 fn start(folder: &TempDir) -> Bench {
+    start_with(folder, config)
+}
+
+/// In front of the replicas of the folder's list. `config` makes the configuration from the source.
+pub(crate) fn start_with(folder: &TempDir, config: impl Fn(&str) -> String) -> Bench {
     let path = file(folder);
     Bench::start(&config(&format!("{{ source = \"file\", path = {:?} }}", path.as_ref())))
 }

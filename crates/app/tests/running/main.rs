@@ -3,6 +3,7 @@
 mod back_to_back;
 mod decision;
 mod demo;
+mod discovery_tls;
 mod explain;
 mod hosted_tls;
 mod http;
