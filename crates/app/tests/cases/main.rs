@@ -50,6 +50,7 @@ mod reserves;
 mod responses;
 mod retries;
 mod scrapes;
+mod several_gateways;
 mod shares;
 mod shutdown;
 mod slots_learned;
