@@ -45,10 +45,10 @@ impl PoisonList {
         (left > Duration::ZERO).then_some(left)
     }
 
-    /// Fingerprints that are suspected now.
+    /// Nobody is suspected now.
     #[must_use]
-    pub fn len(&self, now: Time) -> usize {
-        self.until.values().filter(|until| **until > now).count()
+    pub fn is_empty(&self, now: Time) -> bool {
+        self.by_end.last().is_none_or(|(until, _)| *until <= now)
     }
 
     fn forget_before(&mut self, now: Time) {
@@ -93,10 +93,8 @@ mod tests {
         for (now, fingerprint, expected) in rows {
             assert_eq!(left(&list, now, fingerprint), expected, "{fingerprint} at {now} s");
         }
-        assert_eq!(
-            (left(&list, 41, 9), list.len(at(41)), list.len(at(95)), list.len(at(100))),
-            (None, 2, 1, 0)
-        );
+        assert_eq!(left(&list, 41, 9), None);
+        assert_eq!([41, 99, 100].map(|now| list.is_empty(at(now))), [false, false, true]);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Gateway {
     /// be used; where there are keys, no pin is found then, as each belongs to some key's project.
     ///
     /// # Errors
-    /// The refusal that the request would get before a replica is chosen.
+    /// The refusal that the request would get before a replica is chosen, its key's limits and a suspicion of poison apart.
     pub async fn explain(&self, asked: ToExplain<'_>) -> Result<Explained, Refusal> {
         let (endpoint, mut resolved, question) = self.read(asked)?;
         let decision = match question {

@@ -257,6 +257,8 @@ impl Refusal {
             | Self::QueueFull { retry_after }
             | Self::QueueTimeout { retry_after }
             | Self::SuspectedPoison { left: retry_after } => Some(whole_seconds(*retry_after)),
+            // Busy, without a word on when it will not be.
+            Self::UpstreamStatus { status: 429 | 503, retry_after: None } => Some(1),
             Self::UpstreamStatus { retry_after, .. } => *retry_after,
             _ => None,
         }

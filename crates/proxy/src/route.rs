@@ -227,7 +227,7 @@ impl Route {
         let fingerprint = self.fingerprint(way, key, endpoint, body);
         let now = clock::now();
         let poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        if poison.len(now) == 0 {
+        if poison.is_empty(now) {
             self.poisoned.store(false, Ordering::Relaxed);
             return None;
         }

@@ -1,11 +1,12 @@
 //! What a key is told of its limits: `x-ratelimit-*` on every answer.
 
 use serde_json::json;
-use sluicegate_testkit::answers::{answer, chat_answer, chat_json};
+use sluicegate_testkit::answers::{answer, chat_answer, chat_json, error_answer};
+use sluicegate_testkit::requests::{CHAT, chat, get_as, post_as, post_with};
 use sluicegate_testkit::{Answer, Bench, Config, Gate, Head, Step, Upstream, send};
 
 use crate::checks::assert_own_error;
-use crate::key_limits::{ask_as, assert_key_limit};
+use crate::key_limits::{ask_as, assert_key_limit, is};
 use crate::key_turns::many_ends;
 
 /// The six fields, as numbers.
@@ -101,4 +102,50 @@ async fn refusals_of_the_queue_tell_what_is_left_too() {
     gate.open();
     assert_told(&holder.answer().await, 19);
     bench.assert_idle(2).await;
+}
+
+/// Whatever the gateway answers itself, before the key's limits were asked or after; and when to come again, where coming
+/// again can help.
+#[tokio::test]
+async fn refusals_of_every_kind_tell_what_is_left() {
+    let ups = [Upstream::start("m1"), Upstream::start("m1")];
+    let config = Config::new(&[&ups[0], &ups[1]])
+        .set("pools.health", "eject_after_5xx", 1_000_000)
+        .set("routes.timeouts", "total", "1s")
+        .key("ann")
+        .key_set("requests_per_minute", 20)
+        .key_set("tokens_per_minute", 50_000);
+    let bench = Bench::live(&config, 2).await;
+    for up in &ups {
+        up.on_request(|request| match request {
+            r if is(r, "fails") => vec![send(error_answer(500, "boom"))],
+            r if is(r, "breaks") => vec![Step::Reset],
+            r if is(r, "page") => vec![send(answer(503, &[("content-type", "text/html")], b"<html></html>"))],
+            _ => vec![Step::Hang],
+        });
+    }
+    let fails = ask_as("ann", "fails", "");
+    let bearer = format!("Bearer {}", Config::secret("ann"));
+    let coded = [("Authorization", bearer.as_str()), ("Content-Encoding", "snappy")];
+    let coded = post_with(CHAT, &coded, &chat("m1", ""));
+    let rows: [(&[u8], u16, bool); 10] = [
+        (&fails, 500, false),
+        (&fails, 422, true),
+        (&ask_as("ann", "breaks", ""), 502, true),
+        (&ask_as("ann", "page", ""), 503, true),
+        (&ask_as("ann", "hang", ""), 504, false),
+        (&post_as("ann", CHAT, b"{"), 400, false),
+        (&post_as("ann", CHAT, &chat("m9", "")), 404, false),
+        (&coded, 415, false),
+        (&get_as("ann", "/v1/responses/resp_x"), 404, false),
+        (&ask_as("ann", "u", r#","max_tokens":60000"#), 400, false),
+    ];
+    for (left, (request, status, again)) in (10..20).rev().zip(rows) {
+        let answer = bench.ask(request).await;
+        assert_eq!(answer.status(), status, "{}", answer.text());
+        // One that asks for more than the whole limit is none of the minute.
+        assert_told(&answer, if left == 10 { 11 } else { left });
+        assert_eq!(answer.head.has("retry-after"), again, "{status}: {:?}", answer.head);
+    }
+    bench.assert_idle(10).await;
 }
