@@ -280,7 +280,8 @@ fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
 fn ask(route: &Route, endpoint: Endpoint, prompt: u64, peek: &Peek) -> Ask {
     let output = if generates(endpoint) {
         let answers = peek.n.max(peek.best_of).unwrap_or(1).max(1).saturating_mul(peek.prompts.max(1));
-        answers.saturating_mul(peek.max_tokens.unwrap_or(OUTPUT_TOKENS))
+        let unlimited = peek.endless.then_some(OUTPUT_TOKENS);
+        answers.saturating_mul(peek.max_tokens.max(unlimited).unwrap_or(OUTPUT_TOKENS))
     } else {
         0
     };

@@ -36,6 +36,8 @@ const TOKENS_PER_MEDIA_PART: u64 = 1_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Prompt {
     pub(crate) text_bytes: u64,
+    /// Of which some are there for the second time: how often they are computed depends on the engine.
+    pub(crate) repeats: bool,
     pub(crate) token_ids: u64,
     /// Images and the like.
     pub(crate) media_parts: u32,
@@ -43,12 +45,18 @@ pub(crate) struct Prompt {
 
 impl Prompt {
     pub(crate) fn of(peek: &Peek) -> Self {
-        Self { text_bytes: peek.text_bytes, token_ids: peek.token_ids, media_parts: peek.media_parts }
+        let text_bytes = peek.text_bytes.saturating_add(peek.other_bytes).saturating_add(peek.repeated_bytes);
+        Self {
+            text_bytes,
+            repeats: peek.repeated_bytes > 0,
+            token_ids: peek.token_ids,
+            media_parts: peek.media_parts,
+        }
     }
 
     /// The bytes of one that is text and nothing else.
     pub(crate) fn text_alone(self) -> Option<u64> {
-        (self.token_ids == 0 && self.media_parts == 0).then_some(self.text_bytes)
+        (self.token_ids == 0 && self.media_parts == 0 && !self.repeats).then_some(self.text_bytes)
     }
 }
 

@@ -34,6 +34,18 @@ pub(crate) fn stated(raw: &[u8]) -> Option<u64> {
     at_least(digits.strip_prefix('+').unwrap_or(digits).replace('_', "").as_bytes())
 }
 
+/// Whether [`stated`] would be less than nothing.
+pub(crate) fn is_negative(raw: &[u8]) -> bool {
+    let mut text = String::new();
+    let raw = if raw.first() == Some(&b'"') {
+        unescape(raw, &(0..raw.len()), LONGEST, &mut text);
+        text.trim().as_bytes()
+    } else {
+        raw
+    };
+    raw.strip_prefix(b"-").is_some_and(|digits| at_least(digits).is_some_and(|count| count > 0))
+}
+
 fn at_least(raw: &[u8]) -> Option<u64> {
     if !raw.first()?.is_ascii_digit() {
         return None;

@@ -64,6 +64,8 @@ pub struct Peek {
     /// `n_predict` (chat and completions). Read as the laxest engine reads them: also from text, fractions rounded up,
     /// what fits no count as `u64::MAX`. `None` where none is a number, or only less than zero.
     pub max_tokens: Option<u64>,
+    /// One of them is less than zero: to some engines that is no maximum at all, whatever the others say.
+    pub endless: bool,
     /// `n`, answers asked for of each prompt; read likewise.
     pub n: Option<u64>,
     /// `best_of`, answers made of each prompt (completions); read likewise.
@@ -91,8 +93,13 @@ pub struct Peek {
     /// A turn of the assistant, or a tool call or its output, is among the turns.
     pub has_assistant_turn: bool,
     /// Bytes of prompt text as written (escapes not decoded): message, prompt, input and system strings, tool results.
-    /// Neither token ids nor media nor tool schemas count.
+    /// Neither token ids nor media count.
     pub text_bytes: u64,
+    /// Bytes, as written, of what else engines make a prompt of: tool schemas, and of turns and parts whatever is
+    /// neither text nor media, as tool calls, reasoning and names.
+    pub other_bytes: u64,
+    /// Bytes that are read again for each further pair they stand in, where two lists make pairs (rerank, score).
+    pub repeated_bytes: u64,
     /// Token ids in place of prompt text.
     pub token_ids: u64,
     /// Image, audio, video and file parts.

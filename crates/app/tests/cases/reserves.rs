@@ -7,7 +7,7 @@ use sluicegate_testkit::{Bench, Config, Gate, Step, Upstream, send};
 const COMPLETIONS: &str = "/v1/completions";
 
 /// The members behind `model`, and the tokens that are reserved. The prompts are less than a token, or token ids.
-const ROWS: [(&str, &str, u64); 21] = [
+const ROWS: [(&str, &str, u64); 28] = [
     (CHAT, r#""messages":[],"max_tokens":"100""#, 100),
     (CHAT, r#""messages":[],"max_tokens":" +1_00.0 ""#, 100),
     (CHAT, r#""messages":[],"max_tokens":"1\u00300""#, 100),
@@ -17,6 +17,18 @@ const ROWS: [(&str, &str, u64); 21] = [
     (CHAT, r#""messages":[],"max_tokens":-1"#, 1024),
     (CHAT, r#""messages":[],"max_tokens":10,"n":"3""#, 30),
     (CHAT, r#""messages":[],"n_predict":100,"max_tokens":10"#, 100),
+    (CHAT, r#""messages":[],"n_predict":-1,"max_tokens":10"#, 1024),
+    // 40 bytes are ten tokens, wherever a template takes them from; the names around them are bytes as well.
+    (CHAT, r#""messages":[],"tools":[{"description":"0123456789012345678901234567890"}],"max_tokens":0"#, 12),
+    (
+        CHAT,
+        r#""messages":[{"reasoning_content":"0123456789012345678901234567890123456789"}],"max_tokens":0"#,
+        10,
+    ),
+    (CHAT, r#""messages":[{"content":[{"text":"0123456789","image_url":null}]}],"max_tokens":0"#, 2),
+    ("/v1/rerank", r#""query":"0123456789012345","documents":["0123","4567","8901"]"#, 15),
+    ("/v1/score", r#""text_1":"0123456789012345","text_2":["0123","4567"]"#, 10),
+    (COMPLETIONS, r#""prompt":{"prompt_string":"01234567"},"max_tokens":0"#, 2),
     ("/v1/responses", r#""input":"a","max_output_tokens":"100""#, 100),
     (COMPLETIONS, r#""prompt":"a","max_tokens":10,"best_of":5"#, 50),
     (COMPLETIONS, r#""prompt":"a","max_tokens":10,"best_of":2,"n":3"#, 30),

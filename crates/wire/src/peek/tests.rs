@@ -1,5 +1,6 @@
 mod agreement;
 mod field_cases;
+mod weight;
 
 use super::{IncludeUsage, Peek, PeekError, Shape, Span, StreamOptions, Value, peek};
 use crate::text::unescape;

@@ -1,13 +1,16 @@
 //! The members of the body itself.
 
+mod prompts;
+
 use smallvec::SmallVec;
 
 use super::cursor::{Cursor, Place, Text};
 use super::spans::Spans;
-use super::turns::Turns;
+use super::turns::{Turns, said};
 use super::{IncludeUsage, Peek, PeekError, Shape, Span, StreamOptions, Value};
-use crate::number::stated;
+use crate::number::{is_negative, stated};
 use crate::text::{blank, inside, unescape};
+use prompts::{Side, repeated};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Longer names are none of ours, unless a session key's name is.
@@ -42,16 +45,21 @@ pub(super) fn read(body: &[u8], shape: Shape, session_names: &[&str]) -> Result<
         predict: None,
         instructions: Spans::default(),
         turns: Turns::new(shape),
+        sides: [Side::default(); 2],
         peek: empty_peek(),
     };
     top.object()?;
-    let Top { mut peek, turns, instructions: mut system, max_tokens, max_answer_tokens, predict, .. } = top;
+    let Top {
+        mut peek, turns, instructions: mut system, max_tokens, max_answer_tokens, predict, sides, ..
+    } = top;
     system.append(turns.system);
     peek.system = system.into_vec();
     peek.first_user = turns.first_user.into_vec();
     peek.has_assistant_turn = turns.assistant;
     peek.text_bytes += turns.text_bytes;
-    peek.media_parts = turns.media_parts;
+    peek.other_bytes += turns.other_bytes;
+    peek.media_parts = peek.media_parts.saturating_add(turns.media_parts);
+    peek.repeated_bytes = repeated(sides);
     // Engines differ in which of them counts: what is reserved must be enough for any.
     peek.max_tokens = max_answer_tokens.max(max_tokens).max(predict);
     Ok(peek)
@@ -70,6 +78,7 @@ struct Top<'b, 'n> {
     predict: Option<u64>,
     instructions: Spans,
     turns: Turns,
+    sides: [Side; 2],
     peek: Peek,
 }
 
@@ -153,9 +162,14 @@ impl Top<'_, '_> {
             (b"system", Messages) | (b"instructions", Responses) => {
                 return self.turns.instructions(&mut self.cursor, &mut self.instructions);
             }
-            (b"prompt", Completions | Other) => return self.texts(),
-            (b"input" | b"query" | b"queries" | b"documents" | b"text_1" | b"text_2" | b"content", Other) => {
-                return self.texts();
+            (b"prompt", Completions | Other) | (b"input" | b"content", Other) => return self.texts(),
+            (b"query" | b"queries" | b"text_1" | b"data_1", Other) => return self.side(0),
+            (b"documents" | b"text_2" | b"data_2" | b"items", Other) => return self.side(1),
+            // Chat templates put them into the prompt.
+            (b"tools" | b"functions" | b"documents" | b"chat_template" | b"chat_template_kwargs", _)
+            | (b"prompt", Responses) => {
+                self.peek.other_bytes += said(&mut self.cursor)?;
+                return Ok(());
             }
             _ => return self.cursor.skip().map(drop),
         };
@@ -184,9 +198,9 @@ impl Top<'_, '_> {
                 (self.peek.stream, self.peek.odd_stream) = (stream, odd);
             }
             Once::StreamOptions => self.peek.stream_options = Some(self.stream_options()?),
-            Once::MaxTokens => self.max_tokens = stated(self.raw()?),
-            Once::MaxAnswerTokens => self.max_answer_tokens = stated(self.raw()?),
-            Once::Predict => self.predict = stated(self.raw()?),
+            Once::MaxTokens => self.max_tokens = self.maximum()?,
+            Once::MaxAnswerTokens => self.max_answer_tokens = self.maximum()?,
+            Once::Predict => self.predict = self.maximum()?,
             Once::N => self.peek.n = stated(self.raw()?),
             Once::BestOf => self.peek.best_of = stated(self.raw()?),
             Once::Background => self.peek.background = self.raw()? == b"true",
@@ -196,6 +210,14 @@ impl Top<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// One of the members that state a maximum.
+    fn maximum(&mut self) -> Result<Option<u64>, PeekError> {
+        let raw = self.raw()?;
+        let (most, endless) = (stated(raw), is_negative(raw));
+        self.peek.endless |= endless;
+        Ok(most)
     }
 
     fn stream_options(&mut self) -> Result<StreamOptions, PeekError> {
@@ -226,51 +248,6 @@ impl Top<'_, '_> {
         }
         options.span.end = self.cursor.at;
         Ok(options)
-    }
-
-    /// A string, or an array of strings, of token ids, of arrays of token ids or of objects with a `text`.
-    fn texts(&mut self) -> Result<(), PeekError> {
-        if !self.cursor.take(b'[') {
-            return self.one_text();
-        }
-        let mut place = Place::First;
-        while self.cursor.element(&mut place)? {
-            self.one_text()?;
-        }
-        Ok(())
-    }
-
-    fn one_text(&mut self) -> Result<(), PeekError> {
-        let next = self.cursor.next();
-        if next == Some(b'{') {
-            self.cursor.at += 1;
-            self.peek.prompts += 1;
-            let mut place = Place::First;
-            while let Some(name) = self.cursor.member(&mut place)? {
-                let text = self.cursor.string_or_skip()?;
-                if let Some(text) = text.filter(|_| is_named(self.cursor.body, &name, "text")) {
-                    self.peek.text_bytes += text.raw_len() as u64;
-                }
-            }
-            return Ok(());
-        }
-        let span = self.cursor.skip()?;
-        match next {
-            Some(b'"') => {
-                self.peek.prompts += 1;
-                self.peek.text_bytes += span.len() as u64 - 2;
-            }
-            Some(b'0'..=b'9') => self.peek.token_ids += 1,
-            Some(b'[') => {
-                let inside = self.cursor.body.get(span).unwrap_or_default();
-                let commas = memchr::memchr_iter(b',', inside).count() as u64;
-                let some = inside.iter().any(u8::is_ascii_digit);
-                self.peek.prompts += 1;
-                self.peek.token_ids += commas + u64::from(some);
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     /// The bytes of the value here.
@@ -309,6 +286,7 @@ pub(crate) fn empty_peek() -> Peek {
         odd_stream: false,
         stream_options: None,
         max_tokens: None,
+        endless: false,
         n: None,
         best_of: None,
         prompts: 0,
@@ -322,6 +300,8 @@ pub(crate) fn empty_peek() -> Peek {
         turns: None,
         has_assistant_turn: false,
         text_bytes: 0,
+        other_bytes: 0,
+        repeated_bytes: 0,
         token_ids: 0,
         media_parts: 0,
         members_at: 0,

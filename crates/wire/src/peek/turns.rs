@@ -9,8 +9,8 @@ use crate::text::{inside, unescape};
 /// Longest role, type or member name that is compared.
 const LONGEST_WORD: usize = 32;
 
-/// Types of parts, and members of parts without a type, that are not text.
-const MEDIA: &[&[u8]] = &[
+/// Types of parts, and members of parts and prompts, that are not text.
+pub(super) const MEDIA: &[&[u8]] = &[
     b"image_url",
     b"image",
     b"input_image",
@@ -24,6 +24,8 @@ const MEDIA: &[&[u8]] = &[
     b"file",
     b"input_file",
     b"document",
+    b"computer_screenshot",
+    b"multimodal_data",
 ];
 
 /// Whose turn it is.
@@ -42,6 +44,8 @@ pub(super) struct Turns {
     pub(super) first_user: Spans,
     pub(super) assistant: bool,
     pub(super) text_bytes: u64,
+    /// Of what else engines make a prompt of.
+    pub(super) other_bytes: u64,
     pub(super) media_parts: u32,
     /// Where the last texts are wanted as well.
     pub(super) tail: Option<Tail>,
@@ -68,6 +72,7 @@ impl Turns {
             first_user: Spans::default(),
             assistant: false,
             text_bytes: 0,
+            other_bytes: 0,
             media_parts: 0,
             tail: None,
             responses: shape == Shape::Responses,
@@ -125,8 +130,13 @@ impl Turns {
                         kind == b"reasoning" || kind.ends_with(b"_call") || kind.ends_with(b"_call_output")
                     });
                 }
-                b"output" if self.responses => self.content(cursor, &mut turn.texts)?,
-                _ => _ = cursor.skip()?,
+                b"output" if self.responses => self.output(cursor, &mut turn.texts)?,
+                name if MEDIA.contains(&name) => {
+                    let given = is_given(cursor)?;
+                    self.media_parts = self.media_parts.saturating_add(u32::from(given));
+                }
+                // A tool call, reasoning, a name: chat templates put them into the prompt.
+                _ => self.other_bytes += said(cursor)?,
             }
         }
         Ok(turn)
@@ -166,6 +176,28 @@ impl Turns {
         self.parts(cursor, texts, true)
     }
 
+    /// As [`Self::content`], or one part.
+    fn output(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans) -> Result<(), PeekError> {
+        if !cursor.take(b'{') {
+            return self.content(cursor, texts);
+        }
+        self.beside(|turns| turns.part(cursor, &mut Spans::default(), false))
+    }
+
+    /// Counts a content that is none of a turn's.
+    pub(super) fn content_beside(&mut self, cursor: &mut Cursor<'_>) -> Result<(), PeekError> {
+        self.beside(|turns| turns.content(cursor, &mut Spans::default()))
+    }
+
+    /// The texts that `read` meets are counted with what else makes the prompt.
+    fn beside(&mut self, read: impl FnOnce(&mut Self) -> Result<(), PeekError>) -> Result<(), PeekError> {
+        let (texts, tail) = (self.text_bytes, self.tail.take());
+        let result = read(self);
+        self.other_bytes += self.text_bytes - texts;
+        (self.text_bytes, self.tail) = (texts, tail);
+        result
+    }
+
     /// `nested`: parts may have parts of their own (a tool's result), once.
     fn parts(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans, nested: bool) -> Result<(), PeekError> {
         match cursor.next() {
@@ -184,30 +216,34 @@ impl Turns {
                     }
                 }
             }
-            _ => _ = cursor.skip()?,
+            _ => self.other_bytes += said(cursor)?,
         }
         Ok(())
     }
 
+    /// Whatever a part calls itself, its text counts: engines go by its type, by its members, or by both.
     fn part(&mut self, cursor: &mut Cursor<'_>, texts: &mut Spans, nested: bool) -> Result<(), PeekError> {
         let (mut place, mut word) = (Place::First, String::new());
-        let (mut media, mut text) = (false, None);
+        let (mut of_media, mut media, mut text, mut other) = (false, false, None, 0);
         while let Some(name) = cursor.member(&mut place)? {
             match word_of(cursor.body, &name, &mut word) {
                 b"type" => {
                     let kind = cursor.string_or_skip()?;
-                    media |= kind.is_some_and(|kind| MEDIA.contains(&word_of(cursor.body, &kind, &mut word)));
+                    of_media |=
+                        kind.is_some_and(|kind| MEDIA.contains(&word_of(cursor.body, &kind, &mut word)));
                 }
                 b"text" => text = cursor.string_or_skip()?.or(text),
                 b"content" if nested => self.parts(cursor, texts, false)?,
-                name => {
-                    media |= MEDIA.contains(&name);
-                    cursor.skip()?;
-                }
+                b"source" => self.other_bytes += source(cursor)?,
+                name if MEDIA.contains(&name) => media |= is_given(cursor)?,
+                _ => other += said(cursor)?,
             }
         }
+        // Beside an image stand its format and size.
+        self.other_bytes += if of_media { 0 } else { other };
+        self.media_parts = self.media_parts.saturating_add(u32::from(of_media || media));
         match text {
-            _ if media => self.media_parts = self.media_parts.saturating_add(1),
+            Some(text) if of_media || media => self.other_bytes += text.raw_len() as u64,
             Some(text) => self.text(&text, texts),
             None => {}
         }
@@ -223,6 +259,40 @@ impl Turns {
             tail.push(text);
         }
     }
+}
+
+/// Bytes of the value here, where it is one that says something: a string, list or object.
+pub(super) fn said(cursor: &mut Cursor<'_>) -> Result<u64, PeekError> {
+    let says = matches!(cursor.next(), Some(b'"' | b'{' | b'['));
+    let len = cursor.skip()?.len().saturating_sub(2);
+    Ok(if says { len as u64 } else { 0 })
+}
+
+/// Whether the value here is anything but null.
+pub(super) fn is_given(cursor: &mut Cursor<'_>) -> Result<bool, PeekError> {
+    let span = cursor.skip()?;
+    Ok(cursor.body.get(span) != Some(b"null"))
+}
+
+/// Bytes of text in the `source` of a part: all but the data of an image or file.
+fn source(cursor: &mut Cursor<'_>) -> Result<u64, PeekError> {
+    if !cursor.take(b'{') {
+        return said(cursor);
+    }
+    let (mut place, mut word) = (Place::First, String::new());
+    let (mut is_text, mut data, mut other) = (false, 0, 0);
+    while let Some(name) = cursor.member(&mut place)? {
+        match word_of(cursor.body, &name, &mut word) {
+            b"type" => {
+                let kind = cursor.string_or_skip()?;
+                is_text = kind.is_some_and(|kind| word_of(cursor.body, &kind, &mut word) == b"text");
+            }
+            b"data" => data = said(cursor)?,
+            b"content" => other = said(cursor)?,
+            _ => _ = cursor.skip()?,
+        }
+    }
+    Ok(if is_text { data + other } else { other })
 }
 
 /// A short string's text for comparing, decoded into `decoded` only where it holds escapes.

@@ -113,6 +113,11 @@ struct Expected {
     media: u32,
 }
 
+/// An image is among the members.
+fn shows(object: &Map<String, Json>) -> bool {
+    object.get("image_url").is_some_and(|image| !image.is_null())
+}
+
 fn raw_len(text: &str) -> u64 {
     serde_json::to_string(text).unwrap().len() as u64 - 2
 }
@@ -141,7 +146,7 @@ impl Expected {
         if let Some(content) = part.get("content").filter(|_| nested) {
             self.content(content, into, false);
         }
-        if part.get("type").is_some_and(|kind| kind == "image_url") || part.contains_key("image_url") {
+        if part.get("type").is_some_and(|kind| kind == "image_url") || shows(part) {
             self.media += 1;
         } else if let Some(Json::String(text)) = part.get("text") {
             self.text(text, into);
@@ -160,7 +165,13 @@ impl Expected {
                 if name == "content" || responses && name == "output" {
                     self.content(value, &mut into, true);
                 }
+                if let (true, Json::Object(part)) = (responses && name == "output", value) {
+                    let mut beside = Self::default();
+                    beside.part(part, &mut Vec::new(), false);
+                    self.media += beside.media;
+                }
             }
+            self.media += u32::from(shows(turn));
             self.assistant |=
                 responses && turn.get("type").is_some_and(|kind| kind == "function_call_output");
             match turn.get("role").and_then(Json::as_str) {
@@ -186,7 +197,12 @@ impl Expected {
                     self.ids += 1;
                     0
                 }
-                Json::Object(object) => object.get("text").and_then(Json::as_str).map_or(0, raw_len),
+                Json::Object(object) => {
+                    let mut beside = Self::default();
+                    beside.content(object.get("content").unwrap_or(&Json::Null), &mut Vec::new(), true);
+                    self.media += u32::from(shows(object)) + beside.media;
+                    object.get("text").and_then(Json::as_str).map_or(0, raw_len)
+                }
                 Json::Array(_) => {
                     let text = element.to_string();
                     let ids =
