@@ -31,6 +31,27 @@ impl Lease {
     pub fn replica(&self) -> ReplicaId {
         self.replica
     }
+
+    /// The spell of service that the request was sent in.
+    #[must_use]
+    pub fn spell(&self) -> Spell {
+        Spell { replica: self.replica, era: self.era }
+    }
+}
+
+/// One spell of a replica's service. What began in it is no evidence about a later one: the process may be another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spell {
+    pub(crate) replica: ReplicaId,
+    pub(crate) era: u32,
+}
+
+impl Spell {
+    /// Whose.
+    #[must_use]
+    pub fn replica(self) -> ReplicaId {
+        self.replica
+    }
 }
 
 /// What the first answer byte does to the pins of the request's session and prefix.

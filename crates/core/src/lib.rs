@@ -41,7 +41,7 @@ pub use explain::{Candidate, Chosen, Explanation, NoPlace, Predicted};
 pub use health::Health;
 pub use ids::{KeyIndex, ModelId, ReplicaId, RouteIndex, Serves, Session, TargetIndex, Weight};
 pub use lanes::{Awaited, Entry, Lane, Placed, Turns};
-pub use lease::Lease;
+pub use lease::{Lease, Spell};
 pub use limits::{
     Ask, Calendar, KeyLedger, KeyLimits, KeyUsage, Limit, LimitRefusal, Remaining, Reservation, Spent,
     WindowLeft,

@@ -3,6 +3,7 @@
 //! returns holds neither the prompt nor the list of attempts.
 
 mod ask;
+mod exhausted;
 mod fallback;
 mod head;
 mod hold;
@@ -28,6 +29,7 @@ use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Version};
 use crate::upstream::Upstream;
 
+use exhausted::exhausted;
 use reserve::Search;
 pub(crate) use stored::StoredAnswer;
 
@@ -194,12 +196,12 @@ async fn run_attempts(
         let reserved = match search.reserve(client, out, record).await {
             Ok(reserved) => reserved,
             // What the last replica said is worth more than that there is no other.
-            Err(NoAnswer::Refused(refusal)) => return exhausted(search.last, stored, refusal),
+            Err(NoAnswer::Refused(refusal)) => return exhausted(search, stored, refusal),
             Err(gone) => return Err(gone),
         };
         let sending = Sending { out, version: out.resolved.version_for(&reserved.whose.target) };
         let mut lease = reserved.lease;
-        search.attempts.started(reserved.whose.spot(lease.replica().id));
+        search.attempts.started(reserved.whose.spot(lease.spell()));
         let (target, replica) = (reserved.whose.target, lease.replica().clone());
         record.chosen(Place { target, replica, reason: reserved.reason }, reserved.spilled);
         let (failure, answer) = match ask::attempt(client, &sending, record, &lease).await {
@@ -223,7 +225,7 @@ async fn run_attempts(
             End::TimedOut { silent } => {
                 record.worked = true;
                 lease.settle(if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, None);
-                return exhausted(search.last, stored, Refusal::Timeout);
+                return exhausted(search, stored, Refusal::Timeout);
             }
             End::Failed(failure, answer) => (failure, answer),
         };
@@ -236,7 +238,7 @@ async fn run_attempts(
         stored = answer.or(stored);
         search.last = Some(failure);
         if next == Next::GiveUp || now >= out.deadline {
-            return exhausted(search.last, stored, Refusal::Timeout);
+            return exhausted(search, stored, Refusal::Timeout);
         }
     }
 }
@@ -281,33 +283,5 @@ fn interrupted(
         Some(Interrupt::Deadline)
     } else {
         None
-    }
-}
-
-/// No attempt is left: the last replica's own error where it gave one, else ours.
-fn exhausted(
-    last: Option<AttemptFailure>,
-    stored: Option<StoredAnswer>,
-    otherwise: Refusal,
-) -> Result<Answered, NoAnswer> {
-    match (last, stored) {
-        (None, _) => Err(NoAnswer::Refused(otherwise)),
-        (Some(_), Some(answer)) if answer.is_relayable() => Ok(Answered::Stored(answer)),
-        (Some(AttemptFailure::Status(status)), answer) => {
-            let retry_after = answer.and_then(|a| a.retry_after);
-            Err(NoAnswer::Refused(Refusal::UpstreamStatus { status, retry_after }))
-        }
-        (
-            Some(
-                AttemptFailure::Refused
-                | AttemptFailure::ConnectFailed
-                | AttemptFailure::ReplicaDied { .. }
-                | AttemptFailure::Gone,
-            ),
-            _,
-        ) => Err(NoAnswer::Refused(Refusal::Unreachable)),
-        (Some(_), _) => {
-            Err(NoAnswer::Refused(Refusal::Upstream("it closed the connection before its answer")))
-        }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sluicegate_core::{
-    Effect, Lease, ModelId, NoReplica, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId, Serves,
+    Effect, Lease, ModelId, NoReplica, Picked, PoolSnapshot, QueueSnapshot, Reason, ReplicaId, Serves, Spell,
     Ticket, Time, Verdict,
 };
 use tokio::sync::Notify;
@@ -133,7 +133,7 @@ impl Pool {
     pub(crate) fn guard(self: &Arc<Self>, replica: ReplicaId, lease: Lease) -> Result<LeaseGuard, NoReplica> {
         let replica = self.replica(replica).ok_or(NoReplica::NoneKnown)?;
         let epoch = replica.abort_epoch();
-        Ok(LeaseGuard { pool: Arc::clone(self), replica, epoch, lease: Some(lease) })
+        Ok(LeaseGuard::new(self, replica, epoch, lease))
     }
 
     /// The seat of a request that waits. To be called under the core's lock, before anything else can happen: a grant
@@ -184,9 +184,9 @@ impl Pool {
     }
 
     /// Books a verdict that was deferred when its lease was released.
-    pub(crate) fn book(&self, replica: ReplicaId, verdict: Verdict) {
-        let last_byte = self.replica(replica).and_then(|r| r.last_byte());
-        self.with_core(Control::Always, |core, now| core.book(now, replica, verdict, last_byte));
+    pub(crate) fn book(&self, spell: Spell, verdict: Verdict) {
+        let last_byte = self.replica(spell.replica()).and_then(|r| r.last_byte());
+        self.with_core(Control::Always, |core, now| core.book(now, spell, verdict, last_byte));
     }
 
     /// Moves the core's effects over. What waiting requests must see is done at once, under the core's lock, so that

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sluicegate_core::{
     Awaited, Decision, Entry, Explanation, Health, Lane, Mode, ModelId, NoReplica, PickRequest, Placed,
-    Prompt, ReplicaId, Scoring, Session, TargetIndex, Turns, Verdict, Waiting, Weight,
+    Prompt, ReplicaId, Scoring, Session, Spell, TargetIndex, Turns, Verdict, Waiting, Weight,
 };
 use smallvec::SmallVec;
 
@@ -56,7 +56,7 @@ struct PoolLane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
     lane: usize,
-    replica: ReplicaId,
+    spell: Spell,
 }
 
 /// The only replica that can serve a request, and the model it is to be asked for.
@@ -233,7 +233,7 @@ impl Targets {
     /// Books a verdict that was deferred when its lease was released.
     pub(crate) fn book(&self, at: Spot, verdict: Verdict) {
         if let Some(lane) = self.lanes.get(at.lane) {
-            lane.pool.book(at.replica, verdict);
+            lane.pool.book(at.spell, verdict);
         }
     }
 
@@ -301,9 +301,9 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    /// A replica of that pool.
-    pub(crate) fn spot(&self, replica: ReplicaId) -> Spot {
-        Spot { lane: self.lane, replica }
+    /// A replica of that pool, in the spell of its service in which it is asked.
+    pub(crate) fn spot(&self, spell: Spell) -> Spot {
+        Spot { lane: self.lane, spell }
     }
 }
 
@@ -315,7 +315,7 @@ impl PoolLane {
 
 impl Asked<'_> {
     fn tried_in(&self, lane: usize) -> Tried {
-        self.tried.iter().filter(|at| at.lane == lane).map(|at| at.replica).collect()
+        self.tried.iter().filter(|at| at.lane == lane).map(|at| at.spell.replica()).collect()
     }
 
     /// A request that is bound to a replica is bound to a model of it.

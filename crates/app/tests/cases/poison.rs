@@ -237,12 +237,15 @@ async fn g15_a_request_whose_engines_are_found_dead_takes_no_third() {
         }
         let before = requests_at(&all);
         let answer = bench.ask(&poison(1)).await;
-        assert_eq!(answer.status(), 503, "{}", answer.text());
+        assert_eq!(answer.status(), 502, "{}", answer.text());
         assert_eq!(requests_at(&all) - before, 2, "replicas that saw it");
         assert_refused(&bench.ask(&poison(1)).await);
         assert_eq!(bench.ask(&post(CHAT, &chat("m1", ""))).await.status(), 200, "the third serves on");
         let lines = bench.assert_idle(3 + good).await;
-        assert_line(&lines[good], &[("attempts", json!(2)), ("status", json!(503))]);
+        assert_line(
+            &lines[good],
+            &[("attempts", json!(2)), ("status", json!(502)), ("outcome", json!("upstream_error"))],
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use super::Pool;
 use crate::effect::Effect;
 use crate::health::{Doubt, Health};
 use crate::ids::ReplicaId;
-use crate::lease::Lease;
+use crate::lease::{Lease, Spell};
 use crate::replica::Replica;
 use crate::time::Time;
 use crate::verdict::{Scrape, Verdict};
@@ -27,23 +27,24 @@ impl Pool {
         if let (Some(predictor), Some(sent)) = (&mut self.predictor, lease.sent) {
             predictor.ended(now, replica.seat, sent);
         }
-        if replica.health.era() == lease.era {
-            self.judge(now, lease.replica, verdict, lease.sent_at, last_byte);
-        } else {
-            replica.health.byte(last_byte);
-            self.start_scrape(now, lease.replica);
-        }
+        self.judge_spell(now, lease.spell(), verdict, lease.sent_at, last_byte);
         self.let_go(lease.replica);
         self.settle(now);
     }
 
-    /// Books a verdict that was deferred at the release.
-    pub fn book(&mut self, now: Time, id: ReplicaId, verdict: Verdict, last_byte: Option<Time>) {
+    /// Books a verdict that was deferred at the release, as [`Pool::release`] would have: not where the replica has left
+    /// service since the request began.
+    pub fn book(&mut self, now: Time, spell: Spell, verdict: Verdict, last_byte: Option<Time>) {
         let now = self.advance(now);
-        if self.place(id).is_some() {
-            self.judge(now, id, verdict, now, last_byte);
-        }
+        self.judge_spell(now, spell, verdict, now, last_byte);
         self.settle(now);
+    }
+
+    /// The present spell of a replica's service; `None`: there is no such replica.
+    #[must_use]
+    pub fn spell(&self, id: ReplicaId) -> Option<Spell> {
+        let era = self.replicas.get(self.place(id)?)?.health.era();
+        Some(Spell { replica: id, era })
     }
 
     /// Answers [`Effect::Scrape`]. One that nobody asked for is taken for what it says all the same.
@@ -74,6 +75,24 @@ impl Pool {
         self.step(now, id, |now, replica, settings| {
             replica.health.canary(now, id, answered, &settings.health)
         });
+    }
+
+    fn judge_spell(
+        &mut self,
+        now: Time,
+        spell: Spell,
+        verdict: Verdict,
+        sent: Time,
+        last_byte: Option<Time>,
+    ) {
+        let id = spell.replica;
+        if self.spell(id) == Some(spell) {
+            return self.judge(now, id, verdict, sent, last_byte);
+        }
+        if let Some(replica) = self.replica_mut(id) {
+            replica.health.byte(last_byte);
+            self.start_scrape(now, id);
+        }
     }
 
     fn judge(&mut self, now: Time, id: ReplicaId, verdict: Verdict, sent: Time, last_byte: Option<Time>) {

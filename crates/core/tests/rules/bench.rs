@@ -154,7 +154,9 @@ impl Bench {
     }
 
     pub(crate) fn book(&mut self, id: u32, verdict: Verdict) {
-        self.pool.book(self.now, ReplicaId(id), verdict, None);
+        if let Some(spell) = self.pool.spell(ReplicaId(id)) {
+            self.pool.book(self.now, spell, verdict, None);
+        }
     }
 
     pub(crate) fn health(&self, id: u32) -> Health {

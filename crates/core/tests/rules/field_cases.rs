@@ -21,7 +21,7 @@ fn a_32_the_retry_leaves_the_pinned_broken_replica_and_the_pin_moves() {
             if picked.replica.0 == good {
                 bench.pool.answered(bench.now, &picked.lease);
                 if let Some((id, verdict)) = attempts.answered() {
-                    bench.pool.book(bench.now, id, verdict, None);
+                    bench.book(id.0, verdict);
                 }
                 bench.end(picked.lease, Verdict::Success);
                 break;

@@ -54,7 +54,10 @@ fn trace(bench: &mut Bench, events: &[Ev]) -> String {
             RefusedScrape => scraped(Scrape::Refused),
             TimedOut => scraped(Scrape::TimedOut),
             Failed => scraped(Scrape::Failed),
-            Ends(verdict) => bench.pool.book(now, id, *verdict, last_byte),
+            Ends(verdict) => {
+                let spell = bench.pool.spell(id).expect("a replica of the pool");
+                bench.pool.book(now, spell, *verdict, last_byte);
+            }
             Canary(answered) => bench.pool.canary(now, id, *answered),
             Byte => last_byte = Some(now),
             Wait(s) => bench.pass(seconds(*s)),

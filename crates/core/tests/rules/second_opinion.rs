@@ -23,7 +23,7 @@ fn storm(
             attempts.started(picked.replica);
             let Some(failure) = fails(picked.replica) else {
                 if let Some((id, verdict)) = attempts.answered() {
-                    bench.pool.book(bench.now, id, verdict, None);
+                    bench.book(id.0, verdict);
                 }
                 bench.end(picked.lease, Verdict::Success);
                 break;
@@ -84,5 +84,30 @@ fn where_the_configuration_allows_no_replay_a_failure_is_the_replicas_own() {
         let mut bench = Bench::live(3, PoolSettings::default());
         storm(&mut bench, &settings, 30, |id| (id.0 == 1).then_some(AttemptFailure::Status(500)));
         assert_eq!(bench.health(1), Health::Ejected, "{case}");
+    }
+}
+
+/// The second opinion may take minutes to come, and the replica be another process by then.
+#[test]
+fn a_failure_that_is_booked_late_is_not_booked_against_a_later_spell_of_service() {
+    let once = PoolSettings {
+        health: HealthSettings { eject_after_5xx: 1, ..HealthSettings::default() },
+        ..PoolSettings::default()
+    };
+    let failure = Verdict::Failure(Failure::Status(500));
+    for restarts in [false, true] {
+        let mut bench = Bench::live(3, once.clone());
+        let [lease] = <[Lease; 1]>::try_from(bench.load(&[1])).expect("one request");
+        let spell = lease.spell();
+        bench.end(lease, Verdict::Deferred);
+        if restarts {
+            bench.scrape(1, Scrape::Loading);
+            bench.scrape(1, Scrape::Healthy { load: None });
+            bench.pass(Duration::from_secs(60));
+        }
+        assert_eq!(bench.health(1), Health::Live);
+        bench.pool.book(bench.now, spell, failure, None);
+        let expected = if restarts { Health::Live } else { Health::Ejected };
+        assert_eq!(bench.health(1), expected, "restarted in between: {restarts}");
     }
 }

@@ -94,7 +94,7 @@ fn an_id_that_the_pool_did_not_give_out_is_ignored() {
     let mut bench = Bench::live(1, PoolSettings::default());
     let stray = ReplicaId(9);
     bench.pool.scraped(bench.now, stray, healthy(0, 0), None);
-    bench.pool.book(bench.now, stray, Verdict::Refused, None);
+    assert_eq!(bench.pool.spell(stray), None);
     bench.pool.canary(bench.now, stray, true);
     bench.pool.drain(bench.now, stray);
     bench.pool.set_slots(stray, Some(1));

@@ -258,8 +258,8 @@ impl World {
 
     fn book(&mut self) {
         let (verdict, last_byte) = (self.random.verdict(), self.last_byte());
-        if let Some(id) = self.any_replica() {
-            self.pool.book(self.now, ReplicaId(id), verdict, last_byte);
+        if let Some(spell) = self.any_replica().and_then(|id| self.pool.spell(ReplicaId(id))) {
+            self.pool.book(self.now, spell, verdict, last_byte);
         }
     }
 

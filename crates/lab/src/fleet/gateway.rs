@@ -203,7 +203,9 @@ impl Decider for Gateway {
             }
             Report::Canary { replica, answered } => self.pool.canary(now, replica, answered),
             Report::Booked { replica, verdict, last_byte } => {
-                self.pool.book(now, replica, verdict, last_byte);
+                if let Some(spell) = self.pool.spell(replica) {
+                    self.pool.book(now, spell, verdict, last_byte);
+                }
             }
         }
     }

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Lease, Verdict};
+use sluicegate_core::{Lease, Spell, Verdict};
 
 use super::{Control, Pool, Replica};
 
 /// A lease that is given back on every path: with a verdict through [`Self::settle`], without one on drop.
 #[derive(Debug)]
 pub(crate) struct LeaseGuard {
-    pub(super) pool: Arc<Pool>,
-    pub(super) replica: Arc<Replica>,
+    pool: Arc<Pool>,
+    replica: Arc<Replica>,
     /// The replica's abort epoch at the pick.
-    pub(super) epoch: u64,
-    pub(super) lease: Option<Lease>,
+    epoch: u64,
+    spell: Spell,
+    lease: Option<Lease>,
 }
 
 /// What a request cost its replica, in tokens.
@@ -26,6 +27,10 @@ pub(crate) struct Served {
 }
 
 impl LeaseGuard {
+    pub(super) fn new(pool: &Arc<Pool>, replica: Arc<Replica>, epoch: u64, lease: Lease) -> Self {
+        Self { pool: Arc::clone(pool), replica, epoch, spell: lease.spell(), lease: Some(lease) }
+    }
+
     pub(crate) fn replica(&self) -> &Arc<Replica> {
         &self.replica
     }
@@ -37,6 +42,11 @@ impl LeaseGuard {
     /// The replica was declared dead since the pick.
     pub(crate) fn replica_died(&self) -> bool {
         self.replica.abort_epoch() != self.epoch
+    }
+
+    /// The spell of the replica's service that the request was sent in.
+    pub(crate) fn spell(&self) -> Spell {
+        self.spell
     }
 
     /// The first answer byte is on its way to the client.

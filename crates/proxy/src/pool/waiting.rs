@@ -121,7 +121,7 @@ impl Place {
         let Some(replica) = self.pool.replica(picked.replica) else {
             return Err(Denial::NoReplica(NoReplica::NoneKnown));
         };
-        let lease = LeaseGuard { pool: Arc::clone(&self.pool), replica, epoch, lease: Some(picked.lease) };
+        let lease = LeaseGuard::new(&self.pool, replica, epoch, picked.lease);
         let whose = self.whose.clone();
         Ok(Reserved { lease, reason: picked.reason, spilled: picked.spilled, whose })
     }

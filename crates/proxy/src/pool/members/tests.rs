@@ -57,7 +57,7 @@ fn open(pool: &Arc<Pool>) -> LeaseGuard {
     let picked = pool.with_core(Control::IfEffects, |core, now| core.pick(now, &request));
     let picked = picked.expect("one is LIVE");
     let replica = pool.replica(picked.replica).expect("it is known");
-    LeaseGuard { pool: Arc::clone(pool), replica, epoch: 0, lease: Some(picked.lease) }
+    LeaseGuard::new(pool, replica, 0, picked.lease)
 }
 
 fn health(pool: &Pool) -> Vec<Health> {
