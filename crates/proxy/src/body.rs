@@ -1,13 +1,14 @@
 //! Reading a request's body whole, up to `max_body`.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use sluicegate_core::Time;
 use sluicegate_wire::{ChunkDecoder, RequestFraming, RequestHead};
 
 use crate::attempt::NoAnswer;
-use crate::buffers::{Body, NoMemory, with_scratch};
+use crate::buffers::{Body, NoMemory, Share, with_scratch};
 use crate::client::{Client, ClientEnd};
 use crate::clock;
 use crate::plan::ListenPlan;
@@ -32,11 +33,13 @@ pub(crate) fn is_here(client: &Client, head: &RequestHead<'_>) -> bool {
     }
 }
 
-/// Reads the body that `head` announces, until `end` at the latest. Its length has been [checked](check_length).
+/// Reads the body that `head` announces, until `end` at the latest. Its length has been [checked](check_length). `share`:
+/// whose memory it takes.
 pub(crate) async fn read(
     plan: &ListenPlan,
     client: &mut Client,
     head: &RequestHead<'_>,
+    share: Option<&Arc<Share>>,
     end: Time,
 ) -> Result<Body, NoAnswer> {
     let length = match head.framing {
@@ -49,18 +52,21 @@ pub(crate) async fn read(
     }
     match length {
         // Bounded by `max_body`, so the conversion cannot fail.
-        Some(n) => read_length(plan, client, usize::try_from(n).unwrap_or(plan.max_body), end).await,
-        None => read_chunked(plan, client, end).await,
+        Some(n) => {
+            let length = usize::try_from(n).unwrap_or(plan.max_body);
+            read_length(plan, client, Body::with_room(length).of(share), length, end).await
+        }
+        None => read_chunked(plan, client, Body::default().of(share), end).await,
     }
 }
 
 async fn read_length(
     plan: &ListenPlan,
     client: &mut Client,
+    mut body: Body,
     length: usize,
     end: Time,
 ) -> Result<Body, NoAnswer> {
-    let mut body = Body::with_room(length);
     let early = client.inbox.len().min(length);
     body.extend(client.inbox.get(..early).unwrap_or_default())?;
     client.consume(early);
@@ -68,9 +74,13 @@ async fn read_length(
     Ok(body)
 }
 
-async fn read_chunked(plan: &ListenPlan, client: &mut Client, end: Time) -> Result<Body, NoAnswer> {
+async fn read_chunked(
+    plan: &ListenPlan,
+    client: &mut Client,
+    mut body: Body,
+    end: Time,
+) -> Result<Body, NoAnswer> {
     let mut chunks = ChunkDecoder::new();
-    let mut body = Body::default();
     let mut early = std::mem::take(&mut client.inbox);
     if take_chunks(&mut chunks, &mut early, &mut body, client, plan.max_body)? {
         return Ok(body);

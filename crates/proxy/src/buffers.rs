@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of one read: a socket's usual receive buffer on loopback is larger, on a network smaller.
@@ -34,6 +35,36 @@ impl Account {
 
     fn give_back(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn left(&self) -> usize {
+        self.most.saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+}
+
+/// What the large bodies of one key take of the memory that there is for all. Whoever holds much of it gets more only
+/// while much is left: at most [`Self::TIMES`] what is, so that one key alone gets three quarters, and however many keys
+/// send all they can there is room for one more. (Choudhury and Hahne, "Dynamic Queue Length Thresholds for
+/// Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
+#[derive(Debug, Default)]
+pub(crate) struct Share(AtomicUsize);
+
+impl Share {
+    const TIMES: usize = 3;
+
+    fn take(&self, account: &Account, bytes: usize) -> Result<(), NoMemory> {
+        account.take(bytes)?;
+        let own = self.0.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if own <= account.left().saturating_mul(Self::TIMES) {
+            return Ok(());
+        }
+        self.give_back(account, bytes);
+        Err(NoMemory)
+    }
+
+    fn give_back(&self, account: &Account, bytes: usize) {
+        account.give_back(bytes);
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -95,6 +126,8 @@ pub(crate) struct Body {
     len: usize,
     /// What of the buffer counts against [`LARGE_MAX`].
     counted: usize,
+    /// Whose it is; None: nobody's in particular.
+    share: Option<Arc<Share>>,
 }
 
 /// All memory that large bodies may take has been taken.
@@ -108,11 +141,23 @@ impl Body {
         if size > KEPT_MIN
             && let Some(buffer) = FREE.with_borrow_mut(|free| free.take(size))
         {
-            return Self { buffer, len: 0, counted: 0 };
+            return Self { buffer, len: 0, counted: 0, share: None };
         }
         // Size classes make kept buffers fit the next body of about the same size.
         let room = if size > KEPT_MIN { size.next_multiple_of(32 * 1024) } else { size };
-        Self { buffer: vec![0; room], len: 0, counted: 0 }
+        Self { buffer: vec![0; room], len: 0, counted: 0, share: None }
+    }
+
+    /// The body, counted as part of that share where it becomes a large one.
+    pub(crate) fn of(mut self, share: Option<&Arc<Share>>) -> Self {
+        debug_assert!(self.counted == 0, "it is of somebody from the beginning");
+        self.share = share.cloned();
+        self
+    }
+
+    /// Whose it is.
+    pub(crate) fn share(&self) -> Option<&Arc<Share>> {
+        self.share.as_ref()
     }
 
     /// Room for further bytes of a body that is to be `length` long. It grows with what has come, not with what was
@@ -143,7 +188,11 @@ impl Body {
 
     fn grow(&mut self, size: usize) -> Result<(), NoMemory> {
         if size > KEPT_MAX {
-            LARGE.take(size - self.counted)?;
+            let more = size - self.counted;
+            match &self.share {
+                Some(share) => share.take(&LARGE, more)?,
+                None => LARGE.take(more)?,
+            }
             self.counted = size;
         }
         self.buffer.resize(size, 0);
@@ -162,7 +211,10 @@ impl Deref for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         if self.counted > 0 {
-            LARGE.give_back(self.counted);
+            match &self.share {
+                Some(share) => share.give_back(&LARGE, self.counted),
+                None => LARGE.give_back(self.counted),
+            }
         }
         if self.buffer.len() > KEPT_MIN && self.buffer.len() <= KEPT_MAX {
             let buffer = std::mem::take(&mut self.buffer);
@@ -222,6 +274,32 @@ mod tests {
         assert_eq!(body.grow(LARGE_MAX + 1), Err(NoMemory));
         assert_eq!((body.grow(KEPT_MAX * 2), body.counted), (Ok(()), KEPT_MAX * 2));
         assert_eq!((body.grow(KEPT_MAX * 4), body.counted), (Ok(()), KEPT_MAX * 4));
+    }
+
+    #[test]
+    fn one_key_leaves_room_for_large_bodies_of_the_others() {
+        let account = Account { taken: AtomicUsize::new(0), most: 1000 };
+        let [greedy, second, third] = [Share::default(), Share::default(), Share::default()];
+        let takes_all = |share: &Share| (0..).take_while(|_| share.take(&account, 1) == Ok(())).count();
+        assert_eq!((takes_all(&greedy), takes_all(&greedy)), (750, 0));
+        assert_eq!((takes_all(&second), takes_all(&third)), (187, 47));
+        greedy.give_back(&account, 750);
+        second.give_back(&account, 187);
+        assert_eq!(
+            takes_all(&third),
+            703,
+            "what others gave back is there again, for one key in all three quarters"
+        );
+        third.give_back(&account, 750);
+        assert_eq!((account.left(), third.0.load(Ordering::Relaxed)), (1000, 0));
+        // A body counts as its key's, and gives back what it took.
+        let share = Arc::new(Share::default());
+        let mut body = Body::default().of(Some(&share));
+        assert_eq!(body.grow(KEPT_MAX * 2), Ok(()));
+        assert_eq!(body.grow(LARGE_MAX / 5 * 4), Err(NoMemory));
+        assert_eq!(share.0.load(Ordering::Relaxed), KEPT_MAX * 2);
+        drop(body);
+        assert_eq!(share.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -8,10 +8,12 @@ mod copy;
 mod decoder;
 mod inflate;
 
+use std::sync::Arc;
+
 use httparse::Header;
 use smallvec::SmallVec;
 
-use crate::buffers::Body;
+use crate::buffers::{Body, Share};
 use crate::refusal::Refusal;
 pub(crate) use copy::{DecodedCopy, Reader};
 use decoder::{Corrupt, Decoder, Progress, Window};
@@ -101,7 +103,7 @@ impl Codings {
 /// Decodes a request body whole, `max` bytes at the most, and lets other requests be served meanwhile.
 pub(crate) async fn decode(codings: &Codings, coded: Body, max: usize) -> Result<Body, Refusal> {
     // Boxed, so that the task of a plain request has no room for it.
-    let mut decoding = Box::new(Decoding::new(codings, &coded, max));
+    let mut decoding = Box::new(Decoding::new(codings, &coded, coded.share(), max));
     while !decoding.step()? {
         tokio::task::yield_now().await;
     }
@@ -110,7 +112,7 @@ pub(crate) async fn decode(codings: &Codings, coded: Body, max: usize) -> Result
 
 /// [`decode`] in one go, for callers that nobody waits behind.
 pub(crate) fn decode_now(codings: &Codings, coded: &[u8], max: usize) -> Result<Body, Refusal> {
-    let mut decoding = Decoding::new(codings, coded, max);
+    let mut decoding = Decoding::new(codings, coded, None, max);
     while !decoding.step()? {}
     Ok(decoding.plain)
 }
@@ -141,15 +143,15 @@ struct Between {
 }
 
 impl<'a> Decoding<'a> {
-    fn new(codings: &Codings, coded: &'a [u8], max: usize) -> Self {
+    fn new(codings: &Codings, coded: &'a [u8], share: Option<&Arc<Share>>, max: usize) -> Self {
         let mut stages = codings.0.iter().rev().map(|&coding| Stage::new(coding));
         // Without a coding there would be nothing to do; callers do not come here then.
         let outer = stages.next().unwrap_or_else(|| Stage::new(Coding::Gzip));
         let between = || Box::new(Between { bytes: [0; BETWEEN], from: 0, to: 0, written: 0 });
         let inner = stages.next().map(|stage| (between(), stage));
         // A guess: text shrinks to a quarter or less.
-        let plain =
-            Body::with_room(coded.len().saturating_mul(4).clamp(1024, STEP).min(max.saturating_add(1)));
+        let room = coded.len().saturating_mul(4).clamp(1024, STEP).min(max.saturating_add(1));
+        let plain = Body::with_room(room).of(share);
         Self { rest: coded, outer, inner, plain, max }
     }
 

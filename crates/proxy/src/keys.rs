@@ -13,6 +13,7 @@ use sluicegate_core::{
 use subtle::ConstantTimeEq;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::buffers::Share;
 use crate::clock;
 use crate::plan::{AllowedRoutes, KeyHash, KeyPlan, KeysPlan};
 use crate::refusal::Refusal;
@@ -32,6 +33,8 @@ pub struct Key {
     pub(crate) index: KeyIndex,
     /// Keys of one project share warm prefixes; others never meet.
     pub(crate) salt: u64,
+    /// Memory of its large request bodies.
+    pub(crate) bodies: Arc<Share>,
     ledger: Mutex<KeyLedger>,
 }
 
@@ -74,6 +77,7 @@ impl Key {
         Self {
             index: KeyIndex(index),
             salt: plan.project.as_ref().map_or_else(|| xxh3_64(&plan.hash.0), |p| xxh3_64(p.as_bytes())),
+            bodies: Arc::default(),
             ledger: Mutex::new(KeyLedger::new(plan.limits.clone())),
             plan: plan.clone(),
         }

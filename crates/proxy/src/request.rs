@@ -27,6 +27,9 @@ use crate::respond;
 use crate::route::Way;
 use crate::usage::Outcome;
 
+/// A longer body takes a moment to be read through.
+const LONG_BODY: usize = 256 * 1024;
+
 /// What is to become of the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
@@ -115,7 +118,9 @@ async fn until_answer(
     if !body::is_here(client, &head) {
         record.refuse_unread()?;
     }
-    let body = body::read(&gateway.plan.listen, client, &head, record.start + gateway.longest_total).await?;
+    let share = record.key.as_deref().map(|key| &key.bodies);
+    let end = record.start + gateway.longest_total;
+    let body = body::read(&gateway.plan.listen, client, &head, share, end).await?;
     record.body_read(body.len());
     manner.keep_alive = keep_alive;
     match endpoint {
@@ -161,6 +166,7 @@ async fn answer(
     };
     record.resolved(&resolved);
     let suspected = suspicion(&resolved, key.as_deref(), endpoint, &body)?;
+    let_time_move_on(&body).await;
     if let Some(key) = &key {
         let reserved = key.reserve(resolved.ask);
         record.rate_fields = key.rate_fields().into();
@@ -195,6 +201,14 @@ async fn answer(
     match attempt::run(client, out, record).await? {
         Answered::Shown(shown) => Ok(Ready::Shown(shown, limits)),
         Answered::Stored(answer) => Ok(Ready::Stored(answer)),
+    }
+}
+
+/// Time moves on between polls only. What follows on the reading of a long body would else begin in the past, and the
+/// limit of a connect could be over before the socket is looked at.
+async fn let_time_move_on(body: &[u8]) {
+    if body.len() > LONG_BODY {
+        tokio::task::yield_now().await;
     }
 }
 

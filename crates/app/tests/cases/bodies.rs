@@ -42,7 +42,13 @@ fn echo(request: &Received) -> Vec<Step> {
 
 async fn assert_echoed(bench: &Bench, up: &Upstream, request: &[u8], body: &[u8]) {
     let answer = bench.ask(request).await;
-    assert_eq!((answer.status(), answer.end), (200, End::Whole), "{} bytes", body.len());
+    assert_eq!(
+        (answer.status(), answer.end),
+        (200, End::Whole),
+        "{} bytes, {:.200}",
+        body.len(),
+        answer.text()
+    );
     let received = up.only_request();
     assert!(received.body == body, "{} bytes at the replica for {}", received.body.len(), body.len());
     assert!(answer.body == body, "{} bytes at the client for {}", answer.body.len(), body.len());

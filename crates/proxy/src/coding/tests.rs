@@ -225,7 +225,7 @@ fn the_cap_counts_decoded_bytes_and_decoding_stops_there() {
         let bomb = encode(name, &zeros);
         assert_eq!(decoded(name, &bomb, MAX), Err(Refusal::TooLarge(MAX)), "{name}");
         let codings = codings(&name.replace("raw", "deflate")).expect("known codings");
-        let mut decoding = Decoding::new(&codings, &bomb, MAX);
+        let mut decoding = Decoding::new(&codings, &bomb, None, MAX);
         while decoding.step().is_ok() {}
         assert_eq!(decoding.plain.len(), MAX + 1, "{name}: nothing is decoded beyond the cap");
     }
