@@ -20,6 +20,8 @@ pub struct Replica {
     step_ends: Option<Duration>,
     /// Of the step under way or the last one.
     step_length: Duration,
+    /// Requests that the last step had to leave in the queue.
+    left_over: usize,
     /// No step ends.
     frozen: bool,
     outputs: VecDeque<Output>,
@@ -43,6 +45,7 @@ impl Replica {
             waiting: VecDeque::new(),
             step_ends: None,
             step_length: Duration::ZERO,
+            left_over: 0,
             frozen: false,
             outputs: VecDeque::new(),
             totals: Counters::default(),
@@ -138,6 +141,13 @@ impl Replica {
         }
     }
 
+    /// Requests that wait by the engine's metrics: those that the last step had no room for. One that came since has not
+    /// been looked at yet, and vLLM, which writes its numbers down once a step, does not show it as waiting.
+    #[must_use]
+    pub fn shown_waiting(&self) -> u32 {
+        self.left_over.min(self.waiting.len()) as u32
+    }
+
     /// How long steps take from the next one on.
     pub fn set_cost(&mut self, cost: StepCost) {
         self.profile.cost = cost;
@@ -176,6 +186,7 @@ impl Replica {
         if !self.schedule_running(&mut budget) {
             self.admit(now, &mut budget);
         }
+        self.left_over = self.waiting.len();
         let cost = &self.profile.cost;
         let in_step = self.running.iter().filter(|sequence| sequence.scheduled > 0);
         let (mut work_ns, mut tokens) = (0.0, 0_u32);

@@ -176,6 +176,17 @@ fn a_prefix_is_evicted_from_its_end() {
 }
 
 #[test]
+fn one_that_came_since_the_last_step_began_is_not_shown_as_waiting() {
+    let mut replica = Replica::new(small());
+    for id in 1..=2 {
+        replica.submit(ms(0), RequestId(id), Request::unique(2, 3)).unwrap();
+    }
+    assert_eq!((replica.counters().waiting, replica.shown_waiting()), (1, 0));
+    drain(&mut replica);
+    assert_eq!((replica.counters().waiting, replica.shown_waiting()), (0, 0));
+}
+
+#[test]
 fn no_more_than_max_num_seqs_run_and_the_queue_is_first_in_first_out() {
     let mut replica = Replica::new(Profile { max_num_seqs: 2, ..small() });
     for id in 1..=5 {
@@ -183,6 +194,7 @@ fn no_more_than_max_num_seqs_run_and_the_queue_is_first_in_first_out() {
     }
     replica.advance(ms(10));
     assert_eq!((replica.counters().running, replica.counters().waiting), (2, 3));
+    assert_eq!(replica.shown_waiting(), 3);
     let ends: Vec<_> = drain(&mut replica)
         .iter()
         .filter(|output| output.finish.is_some())

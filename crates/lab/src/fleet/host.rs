@@ -137,7 +137,7 @@ impl Host {
         let counters = self.engine.counters();
         EngineLoad {
             running: counters.running,
-            waiting: counters.waiting,
+            waiting: self.engine.shown_waiting(),
             tokens_total: Some(counters.prompt_tokens + counters.generation_tokens),
             kv_usage: Some(counters.kv_usage() as f32),
             kv_tokens: Some(u64::from(counters.kv_blocks) * u64::from(self.profile.block_tokens)),

@@ -48,7 +48,9 @@ pub enum Measure {
     CooldownsOff,
     /// Pins on a replica that was PROBING, and requests that followed one there.
     PinsOnProbing,
-    /// Turns after the first that went where the turn before was answered, in percent.
+    /// Turns after the first that went where the turn before went, in percent.
+    TurnsStayedPercent,
+    /// Turns after the first that went where most turns of their session went, in percent.
     TurnsAtHomePercent,
     /// Turns until the gateway moved the session away from load that others sent, the moving one included.
     TurnsUntilMoved,
@@ -80,6 +82,8 @@ pub enum Measure {
     LongestS,
     /// 99th percentile of the wait from arrival to first byte, against the same traffic alone.
     WaitP99OverAlone,
+    /// Most requests of others that were sent while one of these waited for a slot.
+    OthersSentFirst,
 }
 
 impl Measure {
@@ -113,6 +117,9 @@ impl Measure {
             Self::Ejections => ("ejections", "ejections"),
             Self::CooldownsOff => ("cooldowns_off", "cooldowns other than 30, 60, 120, 240, 300 s"),
             Self::PinsOnProbing => ("pins_on_probing", "pins on a PROBING replica"),
+            Self::TurnsStayedPercent => {
+                ("turns_stayed_percent", "turns that went where the one before went, %")
+            }
             Self::TurnsAtHomePercent => ("turns_at_home_percent", "turns at the session's replica, %"),
             Self::TurnsUntilMoved => ("turns_until_moved", "turns until the session moved"),
             Self::TurnsIntoLoad => ("turns_into_load", "turns sent into the load"),
@@ -131,6 +138,7 @@ impl Measure {
             Self::WaitP99OverAlone => {
                 ("wait_p99_over_alone", "p99 wait for the first byte, times the wait alone")
             }
+            Self::OthersSentFirst => ("others_sent_first", "most sent of others while one waited"),
         }
     }
 
@@ -166,6 +174,7 @@ impl Measure {
             Self::Ejections => health::ejections(seen, what),
             Self::CooldownsOff => health::cooldowns_off(seen),
             Self::PinsOnProbing => health::pins_on_probing(seen),
+            Self::TurnsStayedPercent => sticky::turns_stayed_percent(seen, of),
             Self::TurnsAtHomePercent => sticky::turns_at_home_percent(seen, of),
             Self::TurnsUntilMoved => sticky::turns_until_moved(seen, of),
             Self::TurnsIntoLoad => sticky::turns_into_load(seen, of),
@@ -182,6 +191,7 @@ impl Measure {
             Self::ReplicasHit => requests::replicas_hit(seen, of),
             Self::LongestS => requests::longest_s(seen, of),
             Self::WaitP99OverAlone => requests::wait_p99_over_alone(seen, of),
+            Self::OthersSentFirst => requests::others_sent_first(seen, of),
         }
     }
 }

@@ -39,6 +39,18 @@ fn each_scenario_passes_and_fails_without_the_rule_it_is_about() {
 }
 
 #[test]
+fn the_flood_passes_the_other_key_where_keys_take_no_turns() {
+    let mut scenario = scenario("g16-queue-fairness.toml");
+    // A short flood shows as much.
+    for (requests, count) in scenario.requests.iter_mut().zip([5_000, 10]) {
+        requests.count = count;
+    }
+    assert_eq!(failures(&scenario, Chooser::Adaptive, None), []);
+    let without = failures(&scenario, Chooser::Adaptive, Some(Rule::Fairness));
+    assert!(without.iter().any(|finding| finding.what.contains("others")), "{without:?}");
+}
+
+#[test]
 fn the_same_seed_measures_the_same() {
     let scenario = scenario("g05-failover.toml");
     let run = || judge(&scenario, Chooser::Predictive, &play(&scenario, Chooser::Predictive, None, 7));

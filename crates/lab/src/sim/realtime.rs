@@ -110,12 +110,13 @@ impl Realtime {
         self.lock().observations.count_response(handler, method, status);
     }
 
-    /// Runs `read` on the counters and everything observed so far.
+    /// Runs `read` on the counters as the metrics show them and everything observed so far.
     pub(super) fn observe<T>(&self, read: impl FnOnce(&Counters, &Observations) -> T) -> T {
         self.with_state(|state, now| {
             state.replica.advance(now);
             state.deliver();
-            read(&state.replica.counters(), &state.observations)
+            let shown = Counters { waiting: state.replica.shown_waiting(), ..state.replica.counters() };
+            read(&shown, &state.observations)
         })
     }
 

@@ -3,6 +3,7 @@
 use super::most;
 use crate::fleet::{Outcome, Record};
 use crate::scenario::seen::{Seen, left};
+use sluicegate_core::Time;
 use std::collections::BTreeSet;
 
 pub(super) fn failed_before_first_byte(seen: &Seen, of: Option<&str>) -> Option<f64> {
@@ -62,4 +63,16 @@ fn wait_p99_s(seen: &Seen, of: Option<&str>) -> Option<f64> {
 /// One that is never answered waits for ever.
 pub(super) fn wait_p99_over_alone(seen: &Seen, of: Option<&str>) -> Option<f64> {
     Some(wait_p99_s(seen, of)? / wait_p99_s(seen.alone.as_ref()?, of)?)
+}
+
+/// `None` where nobody had to wait.
+pub(super) fn others_sent_first(seen: &Seen, of: Option<&str>) -> Option<f64> {
+    let others: Vec<Time> =
+        seen.first_sent(None).filter(|sent| !seen.is_of(sent.job, of)).map(|sent| sent.at).collect();
+    let by = |at: Time, inclusive: bool| {
+        others.partition_point(|other| if inclusive { *other <= at } else { *other < at })
+    };
+    let waited = seen.records(of).filter_map(|record| Some((record.arrival, record.sent?)));
+    let waited = waited.filter(|(arrival, sent)| sent > arrival);
+    most(waited.map(|(arrival, sent)| by(sent, false).saturating_sub(by(arrival, true)) as f64))
 }

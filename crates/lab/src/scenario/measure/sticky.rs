@@ -5,23 +5,34 @@ use sluicegate_core::ReplicaId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A session's replica is the one that most of its turns went to; where it has moved, the one of the turn before.
-pub(super) fn turns_at_home_percent(seen: &Seen, of: Option<&str>) -> Option<f64> {
+/// Replicas of the turns of each session.
+fn journeys(seen: &Seen, of: Option<&str>) -> Option<Vec<Vec<ReplicaId>>> {
     let mut sessions: BTreeMap<(usize, u32), Vec<ReplicaId>> = BTreeMap::new();
     for sent in seen.first_sent(of) {
         let origin = seen.origin(sent.job)?;
         sessions.entry((origin.group, origin.session)).or_default().push(sent.replica);
     }
-    let (mut turns, mut at_home) = (0, 0);
-    for went in sessions.values() {
+    Some(sessions.into_values().collect())
+}
+
+/// Of the turns after the first, those that `count` counts in a session's journey, in percent.
+fn percent_of_turns(seen: &Seen, of: Option<&str>, count: impl Fn(&[ReplicaId]) -> usize) -> Option<f64> {
+    let journeys = journeys(seen, of)?;
+    let turns: usize = journeys.iter().map(|went| went.len().saturating_sub(1)).sum();
+    let counted: usize = journeys.iter().map(|went| count(went)).sum();
+    (turns > 0).then(|| 100.0 * counted as f64 / turns as f64)
+}
+
+pub(super) fn turns_stayed_percent(seen: &Seen, of: Option<&str>) -> Option<f64> {
+    percent_of_turns(seen, of, |went| went.windows(2).filter(|pair| pair.first() == pair.last()).count())
+}
+
+pub(super) fn turns_at_home_percent(seen: &Seen, of: Option<&str>) -> Option<f64> {
+    percent_of_turns(seen, of, |went| {
         let times = |replica: &ReplicaId| went.iter().filter(|other| *other == replica).count();
-        let home = went.iter().max_by_key(|replica| times(replica))?;
-        turns += went.len().saturating_sub(1);
-        let stayed =
-            went.windows(2).filter(|pair| matches!(pair, [before, now] if now == home || now == before));
-        at_home += stayed.count();
-    }
-    (turns > 0).then(|| 100.0 * at_home as f64 / turns as f64)
+        let home = went.iter().max_by_key(|replica| times(replica));
+        went.iter().skip(1).filter(|replica| Some(*replica) == home).count()
+    })
 }
 
 /// A scrape interval and a bit: by then the load from elsewhere has been seen.
