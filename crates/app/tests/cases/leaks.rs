@@ -10,10 +10,10 @@ use sluicegate_testkit::requests::{CHAT, chat, get, get_as, post, post_as};
 use sluicegate_testkit::{Bench, Config, End, RawClient, Received, Step, Upstream, send, until};
 use tokio::task::JoinSet;
 
-/// Requests of one run.
-const REQUESTS: u64 = 600;
+/// Requests of one run: with those of `tenancy_leaks` ten thousand.
+const REQUESTS: u64 = 2000;
 /// Requests under way at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// xorshift64*: the whole run follows from its seed.
 pub(crate) struct Dice(pub(crate) u64);

@@ -13,8 +13,8 @@ use crate::key_limits::ask_as;
 use crate::leaks::{Dice, play, script};
 use crate::slots_queue::sent;
 
-/// Requests of one run.
-const REQUESTS: u64 = 500;
+/// Requests of one run: with those of `leaks` ten thousand.
+const REQUESTS: u64 = 2000;
 /// Requests under way at once: more than there are slots and places in the queue.
 const AT_ONCE: usize = 24;
 
