@@ -22,7 +22,7 @@ use crate::buffers::Body;
 use crate::client::Client;
 use crate::clock;
 use crate::credentials::Said;
-use crate::keys::Key;
+use crate::keys::{Key, index_of};
 use crate::pool::{LeaseGuard, Served};
 use crate::record::{Chosen as Place, Record};
 use crate::refusal::Refusal;
@@ -179,7 +179,7 @@ pub(crate) async fn run(
     record: &mut Record,
 ) -> Result<Answered, NoAnswer> {
     let route = &out.resolved.route;
-    route.budget().request(clock::now());
+    route.budget().request(clock::now(), index_of(out.key));
     fallback::run(client, &out, record).await
 }
 

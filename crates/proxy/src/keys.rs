@@ -45,6 +45,11 @@ impl std::fmt::Debug for Key {
     }
 }
 
+/// The key's number; all who ask an open gateway have one.
+pub(crate) fn index_of(key: Option<&Key>) -> KeyIndex {
+    key.map_or(KeyIndex(0), |key| key.index)
+}
+
 impl Keys {
     pub(crate) fn new(plan: &KeysPlan) -> Self {
         let KeysPlan::Named(plans) = plan else { return Self { open: true, ..Self::default() } };

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use httparse::Header;
-use sluicegate_core::{Ask, Decision, KeyIndex, Session, Waiting, Weight};
+use sluicegate_core::{Ask, Decision, Session, Waiting, Weight};
 use sluicegate_wire::{
     Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
     peek_form, prefix_key, session_key, unescape,
 };
 
 use crate::blocks::Blocks;
-use crate::keys::Key;
+use crate::keys::{Key, index_of};
 use crate::plan::SessionSource;
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -29,6 +29,8 @@ const HINT_MODELS: usize = 10;
 const NAME_READ: usize = 4096;
 /// Bytes of a session key in a body that are read.
 const SESSION_READ: usize = 1024;
+/// How a browser sends a form without files.
+const URL_ENCODED: &[u8] = b"application/x-www-form-urlencoded";
 /// Longest unknown model name that is repeated to the client.
 const NAME_SHOWN: usize = 100;
 
@@ -141,7 +143,7 @@ impl Resolved {
     /// What it waits under where it has to wait for a slot.
     pub(crate) fn waiting(&self, key: Option<&Key>) -> Waiting {
         Waiting {
-            key: key.map_or(KeyIndex(0), |key| key.index),
+            key: index_of(key),
             route: self.route.index,
             priority: key.map_or(0, |key| key.plan.priority),
             cost_tokens: self.ask.tokens.min(COST_MAX),
@@ -224,18 +226,28 @@ fn read(endpoint: Endpoint, headers: &[Header<'_>], body: &[u8], names: &[&str])
     let (mut kinds, mut multipart) = (0, None);
     for h in headers.iter().filter(|h| h.name.eq_ignore_ascii_case("content-type")) {
         kinds += 1;
-        let family = h.value.get(..10).unwrap_or_default();
-        multipart = multipart.or(family.eq_ignore_ascii_case(b"multipart/").then_some(h.value));
+        let is = |family: &[u8]| h.value.get(..family.len()).is_some_and(|s| s.eq_ignore_ascii_case(family));
+        multipart = multipart.or(is(b"multipart/").then_some(h.value));
+        if is(URL_ENCODED) && takes_forms(endpoint) {
+            // A reader of forms could find another model in what is JSON here.
+            return Err(Refusal::Unsupported(
+                "forms are taken as multipart/form-data, not as application/x-www-form-urlencoded",
+            ));
+        }
     }
     let Some(kind) = multipart else {
         return peek(body, endpoint.shape(), names).map_err(Refusal::BadBody);
     };
-    if kinds > 1 || !is_form(kind) || !matches!(endpoint, Endpoint::Audio | Endpoint::Images) {
+    if kinds > 1 || !is_form(kind) || !takes_forms(endpoint) {
         return Err(Refusal::Unsupported(
             "multipart bodies are taken as one multipart/form-data on /v1/audio/* and /v1/images/*: send JSON",
         ));
     }
     peek_form(kind, body, names).map_err(Refusal::BadForm)
+}
+
+fn takes_forms(endpoint: Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Audio | Endpoint::Images)
 }
 
 fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {

@@ -17,7 +17,7 @@ use crate::route::{Route, Routes, Way};
 use crate::targets::{Only, Target};
 use table::Table;
 
-/// Which replica made which response, for a day, of the 100,000 that were last asked for.
+/// Which replica made which response, for a day, of 100,000 at the most.
 #[derive(Debug, Default)]
 pub(crate) struct Responses(Mutex<Table<Home>>);
 
@@ -45,7 +45,7 @@ impl Responses {
         let mut table = self.lock();
         if table.find(now, id).is_none_or(|home| home.key == key) {
             let (target, replica) = (Arc::clone(target), Arc::clone(replica));
-            table.insert(now, id, Home { key, route: Arc::clone(route), target, replica });
+            table.insert(now, id, key, Home { key, route: Arc::clone(route), target, replica });
         }
     }
 

@@ -259,6 +259,20 @@ async fn a_61_a_missing_and_a_wrong_key_are_told_apart_in_the_clients_dialect() 
     bench.assert_idle(5).await;
 }
 
+/// Where there are no keys nothing depends on one: whatever is sent as such is not read, and goes no further.
+#[tokio::test]
+async fn an_open_gateway_reads_no_key_and_passes_none_on() {
+    let up = Upstream::start("m1");
+    let bench = Bench::live(&Config::new(&[&up]), 1).await;
+    let two = [("Authorization", "Bearer one"), ("Authorization", "Bearer other"), ("x-api-key", "third")];
+    assert_eq!(bench.ask(&post_with(CHAT, &two, &chat("m1", ""))).await.status(), 200);
+    let received = up.only_request();
+    for name in ["authorization", "x-api-key"] {
+        assert_eq!(received.head.get(name), None, "{name}");
+    }
+    assert_eq!(bench.assert_idle(1).await[0]["key"], json!(null));
+}
+
 /// What one project's prompts have made warm is found by its keys, and shows itself to nobody else.
 #[tokio::test]
 async fn keys_of_one_project_share_warm_prefixes_and_others_never_meet() {

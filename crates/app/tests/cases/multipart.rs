@@ -145,7 +145,11 @@ async fn forms_are_taken_where_they_belong_and_json_as_well() {
         (TRANSCRIBE, &[mixed.as_str()]),
         (TRANSCRIBE, &[FORM, FORM]),
         (TRANSCRIBE, &["application/json", FORM]),
+        // To a reader of such forms the model could be another than in what is JSON here.
+        (TRANSCRIBE, &["application/x-www-form-urlencoded"]),
+        (EDIT, &["application/json", "Application/X-WWW-Form-URLencoded; charset=utf-8"]),
     ] {
+        let body = if kinds.contains(&FORM) { body.clone() } else { chat("m1", r#","x":"&model=m2&""#) };
         let fields: Vec<_> = kinds.iter().map(|kind| ("Content-Type", *kind)).collect();
         let error = assert_own_error(&bench.ask(&request(path, &fields, &body)).await, 415);
         assert_eq!(error["code"], json!("unsupported_media_type"));
@@ -160,7 +164,7 @@ async fn forms_are_taken_where_they_belong_and_json_as_well() {
         assert_eq!(up.received().pop().expect("a request").body, json);
     }
     assert_eq!(up.counts().requests.get(), 2);
-    bench.assert_idle(9).await;
+    bench.assert_idle(11).await;
 }
 
 #[tokio::test]

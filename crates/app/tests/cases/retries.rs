@@ -1,11 +1,11 @@
 //! A-30 to A-33: a second attempt is whole, goes elsewhere, and is made only where it can help.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::json;
-use sluicegate_testkit::answers::{self, STREAM_HEAD, Stream, chunk, json_answer};
-use sluicegate_testkit::requests::{CHAT, chat, post, post_with};
+use sluicegate_testkit::answers::{self, STREAM_HEAD, Stream, chunk, error_answer, json_answer, polite};
+use sluicegate_testkit::requests::{CHAT, chat, post, post_as, post_with};
 use sluicegate_testkit::{Bench, Config, Health, OnHead, Step, Upstream, send};
 
 use crate::checks::{assert_line, assert_nobody_blamed, requests_at};
@@ -181,4 +181,30 @@ async fn a_33_a_deterministic_4xx_is_final_and_relayed_as_it_is() {
         assert_line(&line, &[("outcome", json!("client_error")), ("attempts", json!(1))]);
     }
     assert_nobody_blamed(&bench, &both);
+}
+
+/// The budget is the route's. Requests of one key that fail everywhere must not use up the others' second attempts.
+#[tokio::test]
+async fn a_key_whose_requests_fail_everywhere_leaves_second_attempts_to_the_others() {
+    let (one, other) = (Upstream::start("m1"), Upstream::start("m1"));
+    let config = Config::new(&[&one, &other]).key("ann").key("bob");
+    let bench = Bench::live(&config.set("pools.health", "eject_after_5xx", 1_000_000), 2).await;
+    let second = Arc::new(AtomicBool::new(true));
+    for up in [&one, &other] {
+        let second = Arc::clone(&second);
+        up.on_request(move |request| match request.text().contains("storm") {
+            false if second.fetch_xor(true, Ordering::SeqCst) => polite(request),
+            _ => vec![send(error_answer(503, "busy"))],
+        });
+    }
+    let asks = |key, user: &str| post_as(key, CHAT, &chat("m1", &format!(r#","user":"{user}""#)));
+    assert_eq!(bench.ask(&asks("ann", "first")).await.status(), 200);
+    for n in 0..30 {
+        assert_eq!(bench.ask(&asks("bob", &format!("storm {n}"))).await.status(), 503);
+    }
+    // The first replica that is asked refuses it.
+    assert_eq!(bench.ask(&asks("ann", "again")).await.status(), 200);
+    let lines = bench.assert_idle(32).await;
+    let of_ann = lines.iter().filter(|line| line["key"] == json!("ann"));
+    assert_eq!(of_ann.filter(|line| line["attempts"] == json!(2)).count(), 1);
 }

@@ -1,7 +1,7 @@
 //! One request's attempts, up to the first byte that reaches its client.
 
 use super::RetryBudget;
-use crate::ids::ReplicaId;
+use crate::ids::{KeyIndex, ReplicaId};
 use crate::settings::RetrySettings;
 use crate::time::Time;
 use crate::verdict::{Failure, Verdict};
@@ -53,6 +53,8 @@ pub type Booking<R = ReplicaId> = (R, Verdict);
 /// names a replica by: more than its id where a request may go to several pools.
 #[derive(Clone, Debug)]
 pub struct Attempts<R = ReplicaId> {
+    /// Whose retries they are.
+    key: KeyIndex,
     tried: SmallVec<[R; 4]>,
     blame: Blame<R>,
     spilled_429: bool,
@@ -91,15 +93,21 @@ enum Kind {
 
 impl<R> Default for Attempts<R> {
     fn default() -> Self {
-        Self { tried: SmallVec::new(), blame: Blame::None, spilled_429: false }
+        Self { key: KeyIndex(0), tried: SmallVec::new(), blame: Blame::None, spilled_429: false }
     }
 }
 
 impl<R: Copy> Attempts<R> {
-    /// A request that has not been tried yet.
+    /// A request that has not been tried yet, where there are no keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A request of this key that has not been tried yet.
+    #[must_use]
+    pub fn of(key: KeyIndex) -> Self {
+        Self { key, ..Self::default() }
     }
 
     /// The replicas tried so far, for [`PickRequest::tried`](crate::PickRequest::tried).
@@ -154,10 +162,10 @@ impl<R: Copy> Attempts<R> {
                 self.blame = Blame::Gone;
                 (verdict, next(more))
             }
-            Kind::Budgeted(verdict) => (verdict, next(more && budget.take(now))),
+            Kind::Budgeted(verdict) => (verdict, next(more && budget.take(now, self.key))),
             Kind::Full => {
                 let first = settings.spill_429 && !self.spilled_429;
-                let go_on = more && first && budget.take(now);
+                let go_on = more && first && budget.take(now, self.key);
                 self.spilled_429 = true;
                 (Verdict::Neutral, next(go_on))
             }
@@ -168,7 +176,7 @@ impl<R: Copy> Attempts<R> {
                 if let Some(replica) = self.tried.last() {
                     self.blame = Blame::Open { replica: *replica, failure };
                 }
-                (Verdict::Deferred, next(more && budget.take(now)))
+                (Verdict::Deferred, next(more && budget.take(now, self.key)))
             }
         }
     }

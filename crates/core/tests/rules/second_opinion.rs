@@ -15,7 +15,7 @@ fn storm(
 ) {
     let mut budget = RetryBudget::new(settings);
     for _ in 0..requests {
-        budget.request(bench.now);
+        budget.request(bench.now, KeyIndex(0));
         let mut attempts = Attempts::new();
         loop {
             let asked = PickRequest { tried: attempts.tried(), ..request() };

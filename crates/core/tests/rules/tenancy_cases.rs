@@ -65,7 +65,7 @@ fn a_51_fast_failures_do_not_attract_traffic() {
         for _ in 0..10 {
             let mut running = Vec::new();
             for _ in 0..10 {
-                budget.request(bench.now);
+                budget.request(bench.now, KeyIndex(0));
                 let mut attempts = Attempts::new();
                 loop {
                     let asked = PickRequest { tried: attempts.tried(), ..request() };

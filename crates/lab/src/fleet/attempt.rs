@@ -5,7 +5,7 @@ use super::host::Taken;
 use super::request::Phase;
 use super::{Ask, AttemptEnd, Chosen, Condition, Decider, Fleet, Happening, JobId, Outcome, Poison, Report};
 use crate::engine::{self, Output};
-use sluicegate_core::{AttemptFailure, Failure, Next, ReplicaId, Verdict};
+use sluicegate_core::{AttemptFailure, Failure, KeyIndex, Next, ReplicaId, Verdict};
 
 impl<D: Decider> Fleet<D> {
     pub(super) fn arrive(&mut self, id: JobId) {
@@ -20,7 +20,7 @@ impl<D: Decider> Fleet<D> {
         if suspect {
             return self.end(id, Outcome::RejectedPoison);
         }
-        self.budget.request(now);
+        self.budget.request(now, KeyIndex(0));
         self.ask(id, false);
     }
 

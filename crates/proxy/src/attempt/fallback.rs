@@ -7,6 +7,7 @@ use super::reserve::Search;
 use super::{Answered, NoAnswer, Outgoing, run_attempts};
 use crate::client::Client;
 use crate::clock;
+use crate::keys::index_of;
 use crate::plan::{FallbackPlan, StatusClass};
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -50,7 +51,7 @@ async fn via(
     suspected: bool,
 ) -> (Result<Answered, NoAnswer>, bool) {
     let route = &out.resolved.route;
-    let mut search = Search::new(way, route.way(way));
+    let mut search = Search::new(way, route.way(way), index_of(out.key));
     let result = run_attempts(client, out, record, &mut search).await;
     let again =
         suspected && !matches!(result, Ok(Answered::Shown(_))) && search.last.is_some_and(is_doubtful);

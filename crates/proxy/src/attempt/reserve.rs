@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use sluicegate_core::{AttemptFailure, Attempts, Denial, Reason, TargetIndex};
+use sluicegate_core::{AttemptFailure, Attempts, Denial, KeyIndex, Reason, TargetIndex};
 
 use super::{NoAnswer, Outgoing};
 use crate::client::Client;
@@ -26,8 +26,8 @@ pub(super) struct Search<'t> {
 }
 
 impl<'t> Search<'t> {
-    pub(super) fn new(way: Way, targets: &'t Targets) -> Self {
-        Self { way, targets, attempts: Attempts::new(), aim: None, last: None }
+    pub(super) fn new(way: Way, targets: &'t Targets, key: KeyIndex) -> Self {
+        Self { way, targets, attempts: Attempts::of(key), aim: None, last: None }
     }
 
     /// A place for the next attempt.
