@@ -92,8 +92,11 @@ impl Evidence {
     }
 
     /// A request sent at `sent` ended without a byte. True if that completes a row of them during which nothing moved.
-    pub(crate) fn silent_timeout(&mut self, now: Time, sent: Time) -> bool {
-        if self.last_byte.is_some_and(|byte| byte > sent) {
+    /// Tokens that the engine made meanwhile, and was still making within `stall_after`, are movement: else whoever asks
+    /// for answers that take longer than their limit could have a replica ejected that is at work for nobody else.
+    pub(crate) fn silent_timeout(&mut self, now: Time, sent: Time, stall_after: Duration) -> bool {
+        let made = |moved: Time| moved > sent && now.since(moved) <= stall_after;
+        if self.last_byte.is_some_and(|byte| byte > sent) || self.tokens.moved.is_some_and(made) {
             self.silent = 0;
             return false;
         }
@@ -210,13 +213,35 @@ mod tests {
     #[test]
     fn a_silent_row_is_broken_by_any_byte() {
         let mut evidence = Evidence::default();
-        assert!(!evidence.silent_timeout(at(60), at(0)));
-        assert!(!evidence.silent_timeout(at(61), at(1)));
+        assert!(!evidence.silent_timeout(at(60), at(0), STALL));
+        assert!(!evidence.silent_timeout(at(61), at(1), STALL));
         evidence.byte(at(62));
-        assert!(!evidence.silent_timeout(at(123), at(63)), "the row starts anew");
-        assert!(!evidence.silent_timeout(at(124), at(61)), "a byte came while this one waited");
+        assert!(!evidence.silent_timeout(at(123), at(63), STALL), "the row starts anew");
+        assert!(!evidence.silent_timeout(at(124), at(61), STALL), "a byte came while this one waited");
         for (end, sent, stalled) in [(200, 140, false), (201, 141, false), (202, 142, true)] {
-            assert_eq!(evidence.silent_timeout(at(end), at(sent)), stalled);
+            assert_eq!(evidence.silent_timeout(at(end), at(sent), STALL), stalled);
+        }
+    }
+
+    /// The engine's token counter as (second, count); the row of three that were sent at 10 s and end at 600 s.
+    #[test]
+    fn a_silent_row_is_broken_by_tokens_that_the_engine_goes_on_making() {
+        type Row = (&'static str, &'static [(u64, u64)], bool);
+        let cases: [Row; 5] = [
+            ("no counter", &[], true),
+            ("still", &[(3, 5), (300, 5), (599, 5)], true),
+            ("moved before", &[(3, 5), (6, 6), (599, 6)], true),
+            ("moved, then still", &[(3, 5), (300, 6), (599, 6)], true),
+            ("moving", &[(3, 5), (300, 6), (599, 7)], false),
+        ];
+        for (name, counts, stalled) in cases {
+            let mut evidence = Evidence::default();
+            for (second, total) in counts {
+                let load = EngineLoad { running: 3, tokens_total: Some(*total), ..EngineLoad::default() };
+                evidence.frozen(at(*second), Some(&load), STALL);
+            }
+            let row = [600, 601, 602].map(|end| evidence.silent_timeout(at(end), at(10), STALL));
+            assert_eq!(row, [false, false, stalled], "{name}");
         }
     }
 }

@@ -212,7 +212,7 @@ impl HealthRecord {
                 return step;
             }
             Verdict::SilentTimeout => {
-                if self.evidence.silent_timeout(now, sent) && self.in_service() {
+                if self.evidence.silent_timeout(now, sent, s.stall_after) && self.in_service() {
                     return self.eject(now, id, Doubt::Stalled, s);
                 }
             }
