@@ -83,7 +83,7 @@ impl<D: Decider> Fleet<D> {
     #[must_use]
     pub fn new(settings: Settings, decider: D) -> Self {
         Self {
-            hosts: (0..settings.replicas).map(|_| Host::new(settings.profile.clone())).collect(),
+            hosts: (0..settings.replicas).map(|index| Host::new(settings.profile_of(index))).collect(),
             budget: RetryBudget::new(&settings.retry),
             poison: PoisonList::new(settings.poison_ttl, POISON_ENTRIES),
             settings,
@@ -122,7 +122,7 @@ impl<D: Decider> Fleet<D> {
     /// One replica more, up and idle. The decider is to be told through [`Fleet::with_decider`].
     pub fn add_host(&mut self) -> ReplicaId {
         let id = ReplicaId(u32::try_from(self.hosts.len()).unwrap_or(u32::MAX));
-        self.hosts.push(Host::new(self.settings.profile.clone()));
+        self.hosts.push(Host::new(self.settings.profile_of(self.hosts.len())));
         id
     }
 

@@ -3,13 +3,16 @@
 //! - [`Policy`]: our modes and their rivals by name.
 //! - [`run`]: one policy; [`Summary`]: what it came to.
 //! - [`capacity`]: how fast the traffic may come before round robin cannot keep up.
+//! - [`Apart`]: several gateways that share nothing, load that others send, sizes and caches that are not known well.
 //! - [`Sessions`]: which requests continue which, where a record tells only what their prompts share.
 mod capacity;
+mod hardship;
 mod policy;
 mod sessions;
 mod summary;
 
 pub use capacity::{Capacity, capacity};
+pub use hardship::{Apart, Hardship};
 pub use policy::{Policy, UnknownPolicy};
 pub use sessions::{Sessions, chained};
 pub use summary::{Spread, Summary};

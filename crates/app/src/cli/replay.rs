@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::fleet::{Job, Settings};
-use sluicegate_lab::replay::{Policy, at_speed, capacity, settings};
+use sluicegate_lab::fleet::{Decider, Job, Settings};
+use sluicegate_lab::replay::{Apart, Hardship, Policy, at_speed, capacity, settings};
 use sluicegate_proxy::plan::Plan;
 
 use super::{Failure, print, tell};
@@ -43,6 +43,8 @@ pub(super) struct ReplayArgs {
     /// Slots that policies with slots take for known [default: what the engine runs at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     slots: Option<u32>,
+    #[command(flatten)]
+    hardship: HardshipArgs,
     /// Decides what is left to chance
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -60,12 +62,68 @@ pub(super) struct ReplayArgs {
     threads: usize,
 }
 
+/// What makes choosing harder.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What makes it harder")]
+struct HardshipArgs {
+    /// Gateways that share nothing; each request comes through one of them by chance
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "config")]
+    gateways: u16,
+    /// Part of the requests that others send to the replicas in turn, past the gateway
+    #[arg(long, value_name = "PART", default_value_t = 0.0, value_parser = part, conflicts_with = "config")]
+    foreign: f64,
+    /// How far off prompt sizes are estimated: standard deviation of their logarithm
+    #[arg(long, value_name = "SIGMA", default_value_t = 0.0, value_parser = part, conflicts_with = "config")]
+    size_noise: f64,
+    /// What engines say of the size of their caches, in true sizes
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = positive, conflicts_with = "config")]
+    cache_told: f64,
+    /// So many of the replicas are slow
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "config")]
+    slow_replicas: u16,
+    /// How many times as long a slow replica takes
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = positive)]
+    slowness: f64,
+}
+
+impl HardshipArgs {
+    fn hardship(&self) -> Hardship {
+        Hardship {
+            gateways: self.gateways.into(),
+            foreign: self.foreign,
+            size_noise: self.size_noise,
+            cache_told: self.cache_told,
+        }
+    }
+
+    /// What of it is not the default, in words.
+    fn in_words(&self) -> Option<String> {
+        let mut words = Vec::new();
+        if self.gateways > 1 {
+            words.push(format!("{} gateways", self.gateways));
+        }
+        if self.foreign > 0.0 {
+            words.push(format!("{:.0} % of the requests from elsewhere", self.foreign * 100.0));
+        }
+        if self.size_noise > 0.0 {
+            words.push(format!("sizes off by {}", self.size_noise));
+        }
+        if self.cache_told != 1.0 {
+            words.push(format!("caches told to be {} times as large", self.cache_told));
+        }
+        if self.slow_replicas > 0 {
+            words.push(format!("{} replicas {} times as slow", self.slow_replicas, self.slowness));
+        }
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
 const HELP: &str = "\
 The same requests go through the same simulated fleet under each policy, in virtual time: an hour
 takes seconds. Nothing is sent anywhere, and the same command prints the same numbers.
 
 Policies, ours:    adaptive, adaptive-weight, adaptive-slots, adaptive-weight-slots,
-                   adaptive-no-pins, consistent, predictive, predictive-slots
+                   adaptive-no-pins, consistent, consistent-engine, predictive, predictive-slots
          others:   round-robin, random, least-connections, power-of-two, session-hash,
                    bounded-hash, cache-aware, scorers, scorers-fresh, overlap, product,
                    least-prefill
@@ -101,12 +159,14 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         let first = plain(first);
         tell(format_args!("note: {} lines are no requests; the first: {first}\n", trace.bad.len()));
     }
-    let settings = settings(usize::from(args.replicas), profile);
+    let equal = settings(usize::from(args.replicas), profile);
     let jobs = trace.jobs();
     let speed = match args.load {
         None => args.speed,
-        Some(load) => load * capacity(&settings, &jobs).speed,
+        Some(load) => load * capacity(&equal, &jobs).speed,
     };
+    let HardshipArgs { slow_replicas, slowness, .. } = args.hardship;
+    let settings = Settings { slow_replicas: slow_replicas.into(), slowness, ..equal };
     let jobs = at_speed(&jobs, speed);
     let contestants = match &plan {
         Some(plan) => configured(args, plan, &settings.profile, &trace.requests)?,
@@ -134,9 +194,22 @@ fn contestant<'a>(args: &ReplayArgs, policy: Policy, settings: &Settings, jobs: 
     Contestant {
         name: policy.name().into(),
         settings: settings.clone(),
-        decider: policy.decider(settings, slots, args.seed),
+        decider: decider(args, policy, settings, slots),
         jobs: Cow::Borrowed(jobs),
     }
+}
+
+fn decider(args: &ReplayArgs, policy: Policy, settings: &Settings, slots: u32) -> Box<dyn Decider + Send> {
+    let mut hardship = args.hardship.hardship();
+    if policy == Policy::Oracle {
+        // It knows the sizes.
+        hardship.size_noise = 0.0;
+    }
+    if hardship == Hardship::default() {
+        return policy.decider(settings, slots, args.seed);
+    }
+    let one = |seed| policy.decider(settings, slots, seed);
+    Box::new(Apart::new(hardship, settings.replicas, args.seed, one))
 }
 
 fn configured(
@@ -173,6 +246,7 @@ fn facts(args: &ReplayArgs, form: &'static str, speed: f64, jobs: &[Job], all: &
         requests_per_second: jobs.len() as f64 / span.as_secs_f64().max(1.0),
         load: args.load,
         seed: args.seed,
+        hardship: args.hardship.in_words(),
     }
 }
 
@@ -190,6 +264,11 @@ fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
         policies.push(policy);
     }
     Ok(policies)
+}
+
+fn part(text: &str) -> Result<f64, &'static str> {
+    let number: f64 = text.parse().map_err(|_| "expected a number from 0 to 1")?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("expected a number from 0 to 1") }
 }
 
 fn positive(text: &str) -> Result<f64, &'static str> {

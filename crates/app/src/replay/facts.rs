@@ -26,19 +26,34 @@ pub(crate) struct Facts {
     pub(crate) load: Option<f64>,
     /// What was given to chance.
     pub(crate) seed: u64,
+    /// What makes choosing harder, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hardship: Option<String>,
 }
 
 impl Facts {
     /// One line for people.
     pub(crate) fn line(&self) -> String {
-        let Self { trace, form, requests, config, replicas, profile, speed, requests_per_second, load, seed } =
-            self;
+        let Self {
+            trace,
+            form,
+            requests,
+            config,
+            replicas,
+            profile,
+            speed,
+            requests_per_second,
+            load,
+            seed,
+            hardship,
+        } = self;
         let load =
             load.map_or(String::new(), |load| format!(", {:.0} % of round robin's capacity", load * 100.0));
         let config = config.as_ref().map_or(String::new(), |config| format!(", as {config} says"));
+        let hardship = hardship.as_ref().map_or(String::new(), |hardship| format!(", {hardship}"));
         format!(
             "{trace} ({form}): {requests} requests at {requests_per_second:.2}/s ({speed:.2} times as recorded{load}), \
-             {replicas} replicas of profile {profile}{config}, seed {seed}"
+             {replicas} replicas of profile {profile}{config}{hardship}, seed {seed}"
         )
     }
 }

@@ -5,7 +5,7 @@ use crate::rivals::{
     Bench, BoundedHash, CacheAware, Freshness, LeastConnections, LeastPrefill, Oracle, Overlap, PowerOfTwo,
     Product, Random, Rival, RoundRobin, Scorers, SessionHash,
 };
-use sluicegate_core::{AffinityMode, AffinitySettings, PoolSettings, WaitingCounts};
+use sluicegate_core::{AffinityMode, AffinitySettings, LoadSource, PoolSettings, WaitingCounts};
 use std::str::FromStr;
 
 /// A way to choose replicas.
@@ -45,6 +45,8 @@ pub enum Policy {
     AdaptiveWeightSlots,
     /// `adaptive` with consistent hashing in the place of pins.
     Consistent,
+    /// The same by the engines' numbers, for gateways that share nothing.
+    ConsistentEngine,
     /// `adaptive` with neither.
     AdaptiveNoPins,
     /// Our mode `predictive`.
@@ -62,7 +64,7 @@ pub struct UnknownPolicy(String);
 
 impl Policy {
     /// All of them, rivals first, the bar last.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastConnections,
@@ -81,6 +83,7 @@ impl Policy {
         Self::AdaptiveWeightSlots,
         Self::AdaptiveNoPins,
         Self::Consistent,
+        Self::ConsistentEngine,
         Self::Predictive,
         Self::PredictiveSlots,
         Self::Oracle,
@@ -108,6 +111,7 @@ impl Policy {
             Self::AdaptiveWeightSlots => "adaptive-weight-slots",
             Self::AdaptiveNoPins => "adaptive-no-pins",
             Self::Consistent => "consistent",
+            Self::ConsistentEngine => "consistent-engine",
             Self::Predictive => "predictive",
             Self::PredictiveSlots => "predictive-slots",
             Self::Oracle => "oracle",
@@ -147,6 +151,10 @@ impl Policy {
             Self::AdaptiveWeightSlots => ours(weight(), Some(slots)),
             Self::AdaptiveNoPins => ours(affinity(AffinityMode::Off), None),
             Self::Consistent => ours(affinity(AffinityMode::Consistent), None),
+            Self::ConsistentEngine => {
+                let load_source = LoadSource::Engine;
+                ours(PoolSettings { load_source, ..affinity(AffinityMode::Consistent) }, None)
+            }
             Self::Predictive => ours(predict(), None),
             Self::PredictiveSlots => ours(predict(), Some(slots)),
             Self::Oracle => bench(Oracle::default(), n),
