@@ -3,6 +3,7 @@
 
 mod accounting;
 mod accounting_ends;
+mod affinity_modes;
 mod balancing;
 mod bodies;
 mod breaks;

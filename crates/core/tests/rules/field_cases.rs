@@ -2,42 +2,7 @@
 
 use crate::bench::{Bench, healthy, request, seconds, session};
 use sluicegate_core::*;
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-
-#[test]
-fn a_32_the_retry_leaves_the_pinned_broken_replica_and_the_pin_moves() {
-    let mut bench = Bench::live(2, PoolSettings::default());
-    let (broken, ..) = bench.turn(&session(1));
-    let (settings, good) = (RetrySettings::default(), 1 - broken);
-    let mut budget = RetryBudget::new(&settings);
-    let mut first_attempts_at_broken = 0;
-    for n in 0..20 {
-        let mut attempts = Attempts::new();
-        loop {
-            let asked = PickRequest { tried: attempts.tried(), ..session(1) };
-            let picked = bench.pool.pick(bench.now, &asked).expect("a replica");
-            attempts.started(picked.replica);
-            if picked.replica.0 == good {
-                bench.pool.answered(bench.now, &picked.lease);
-                if let Some((id, verdict)) = attempts.answered() {
-                    bench.book(id.0, verdict);
-                }
-                bench.end(picked.lease, Verdict::Success);
-                break;
-            }
-            first_attempts_at_broken += 1;
-            assert_eq!(attempts.count(), 1, "request {n}: the second attempt goes elsewhere");
-            let reset = AttemptFailure::Reset { sent_whole: true };
-            let (verdict, next) = attempts.failed(bench.now, reset, &settings, &mut budget);
-            assert_eq!(next, Next::Retry);
-            bench.end(picked.lease, verdict);
-        }
-        bench.now = bench.now + Duration::from_millis(100);
-    }
-    assert_eq!((first_attempts_at_broken, bench.health(broken)), (3, Health::Ejected));
-    assert_eq!(bench.turn(&session(1)), (good, Reason::AffinitySession, false));
-}
 
 #[test]
 fn a_38_a_frozen_engine_with_good_health_leaves_rotation_and_returns_only_by_progress() {
@@ -201,55 +166,4 @@ fn a_48_the_summed_load_of_all_engines_counts() {
     bench.scrape(0, healthy(9, 4));
     bench.scrape(1, healthy(3, 0));
     assert_eq!(bench.turn(&request()).0, 1);
-}
-
-/// 200 sessions with one system prompt, each 2 s request at random moments: 60 % of four replicas with 8 slots.
-#[test]
-fn a_49_a_shared_system_prompt_does_not_end_up_on_one_node() {
-    let mut bench = Bench::live(4, PoolSettings::default());
-    (0..4).for_each(|id| bench.pool.set_slots(ReplicaId(id), Some(8)));
-    let mut open: VecDeque<(Time, Lease)> = VecDeque::new();
-    let mut seen: VecDeque<(Time, u32)> = VecDeque::new();
-    let mut word = 1_u64;
-    for step in 0..6000_u32 {
-        while open.front().is_some_and(|(end, _)| *end <= bench.now) {
-            let (_, lease) = open.pop_front().expect("just seen");
-            bench.end(lease, Verdict::Success);
-        }
-        let mut running = HashMap::new();
-        open.iter().for_each(|(_, lease)| *running.entry(lease.replica()).or_insert(0) += 1);
-        bench.pass_with(Duration::from_millis(104), |_, id| {
-            Some(healthy(running.get(&id).copied().unwrap_or(0), 0))
-        });
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let picked = bench.serve(&PickRequest { prefix: Some(1), ..session((word >> 33) % 200) });
-        seen.push_back((bench.now, picked.replica.0));
-        open.push_back((bench.now + seconds(2), picked.lease));
-        while seen.front().is_some_and(|(at, _)| bench.now.since(*at) > seconds(300)) {
-            seen.pop_front();
-        }
-        if step > 3000 && step % 100 == 0 {
-            let most = (0..4).map(|id| seen.iter().filter(|(_, at)| *at == id).count()).max().unwrap_or(0);
-            assert!(
-                most * 100 <= seen.len() * 40,
-                "{most} of {} requests of 5 min at one replica",
-                seen.len()
-            );
-        }
-    }
-}
-
-#[test]
-fn a_50_no_key_makes_no_pin_and_spreads_as_without_affinity() {
-    let spread = |mode| {
-        let mut settings = PoolSettings::default();
-        settings.affinity.mode = mode;
-        let mut bench = Bench::live(3, settings);
-        let order: Vec<u32> = (0..300).map(|_| bench.turn(&request()).0).collect();
-        (order, bench.pins())
-    };
-    let (order, pins) = spread(AffinityMode::Pins);
-    assert_eq!(pins, (0, 0));
-    assert_eq!((0..3).map(|id| order.iter().filter(|at| **at == id).count()).collect::<Vec<_>>(), [100; 3]);
-    assert_eq!(order, spread(AffinityMode::Off).0);
 }

@@ -1,5 +1,6 @@
 //! The rules of health, load, choosing, waiting and limits, each as a row or a test of its own.
 
+mod affinity_cases;
 mod affinity_consistent;
 mod bench;
 mod fairness;
