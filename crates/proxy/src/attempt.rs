@@ -24,7 +24,7 @@ use crate::clock;
 use crate::credentials::Said;
 use crate::keys::{Key, index_of};
 use crate::pool::{LeaseGuard, Served};
-use crate::record::{Chosen as Place, Record};
+use crate::record::{Chosen, Record};
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Version};
 use crate::upstream::Upstream;
@@ -203,7 +203,7 @@ async fn run_attempts(
         let mut lease = reserved.lease;
         search.attempts.started(reserved.whose.spot(lease.spell()));
         let (target, replica) = (reserved.whose.target, lease.replica().clone());
-        record.chosen(Place { target, replica, reason: reserved.reason }, reserved.spilled);
+        record.chosen(Chosen { target, replica, reason: reserved.reason }, reserved.spilled);
         let (failure, answer) = match ask::attempt(client, &sending, record, &lease).await {
             End::Answered(exchange) => {
                 begin_answer(&sending, search, &lease, &exchange);

@@ -9,6 +9,7 @@ use crate::gateway::Gateway;
 use crate::keys::Key;
 use crate::pool::Replica;
 use crate::refusal::Refusal;
+use crate::resolve::unknown_model;
 use crate::route::Route;
 use crate::targets::Target;
 
@@ -30,7 +31,7 @@ pub(crate) fn model(gateway: &Gateway, key: Option<&Key>, path: &str) -> Result<
     let routes = gateway.routes.load();
     match routes.get(&name).filter(|route| may_use(key, &route.plan.model)) {
         Some(route) => Ok(view(route, &name).to_string().into_bytes()),
-        None => Err(Refusal::UnknownModel { asked: name.chars().take(100).collect(), hint: Box::default() }),
+        None => Err(unknown_model(&routes, &name, key)),
     }
 }
 

@@ -7,6 +7,9 @@ use sluicegate_wire::{FormError, HeadError, PathError, PeekError, endpoint};
 
 use crate::usage::Outcome;
 
+/// Characters of a client's own text that are repeated to it at most.
+const REPEATED: usize = 100;
+
 /// Why the gateway answers a request itself. Each maps to a status, a code and an outcome here and nowhere else.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -146,11 +149,7 @@ impl Refusal {
     /// The refusal of a request line whose path is not routed.
     pub(crate) fn at_path(error: PathError, target: &str) -> Self {
         match error {
-            // Cut and cleaned: the target is the client's text.
-            PathError::Unknown => Self::UnknownPath {
-                path: target.chars().filter(|c| !c.is_control()).take(100).collect(),
-                hint: path_hint(target),
-            },
+            PathError::Unknown => Self::UnknownPath { path: repeated(target), hint: path_hint(target) },
             PathError::Method { allow } => Self::WrongMethod(allow),
         }
     }
@@ -303,6 +302,11 @@ impl Refusal {
             _ => Outcome::ClientError,
         }
     }
+}
+
+/// What a client wrote, cut and cleaned so that it can be repeated to it.
+pub(crate) fn repeated(text: &str) -> Box<str> {
+    text.chars().filter(|c| !c.is_control()).take(REPEATED).collect()
 }
 
 /// The usual mistakes with an SDK's base URL.

@@ -13,7 +13,7 @@ use crate::blocks::Blocks;
 use crate::keys::{Key, index_of};
 use crate::plan::SessionSource;
 use crate::record::Record;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, repeated};
 use crate::responses::Responses;
 use crate::route::{Prompt, Route, Routes, Way};
 use crate::targets::{Asked, Only, Spot, Target};
@@ -31,8 +31,6 @@ const NAME_READ: usize = 4096;
 const SESSION_READ: usize = 1024;
 /// How a browser sends a form without files.
 const URL_ENCODED: &[u8] = b"application/x-www-form-urlencoded";
-/// Longest unknown model name that is repeated to the client.
-const NAME_SHOWN: usize = 100;
 
 /// Where a request goes and what it weighs.
 #[derive(Debug)]
@@ -271,7 +269,8 @@ fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
     Ok(name)
 }
 
-fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
+/// No such model for this key, or none for anybody yet.
+pub(crate) fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
     let may_use = |model: &&Arc<str>| key.is_none_or(|key| key.may_use(model));
     let models: Vec<_> = routes.models().iter().filter(may_use).collect();
     if routes.is_empty() {
@@ -282,8 +281,7 @@ fn unknown_model(routes: &Routes, asked: &str, key: Option<&Key>) -> Refusal {
         models.iter().take(HINT_MODELS).map(|m| &***m).collect::<Vec<_>>().join(", ")
     );
     hint.push_str(if models.len() > HINT_MODELS { ", ...)" } else { ")" });
-    let asked: String = asked.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
-    Refusal::UnknownModel { asked: asked.into(), hint: hint.into() }
+    Refusal::UnknownModel { asked: repeated(asked), hint: hint.into() }
 }
 
 /// The estimate that token and money limits reserve: the prompt, and as much output as the request lets there be. That
