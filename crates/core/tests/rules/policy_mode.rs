@@ -168,7 +168,7 @@ proptest! {
         sick in prop::collection::vec(0_u8..5, 6),
         tried in prop::collection::vec(0_u32..6, 0..4),
         key in prop::option::of(any::<u64>()),
-        mode in 0_usize..11,
+        mode in any::<usize>(),
         seed in any::<u64>(),
     ) {
         let all: Vec<(Policy, f64)> = Policy::ALL.map(|policy| (policy, policy.default_weight())).to_vec();
@@ -177,9 +177,9 @@ proptest! {
         let modes: Vec<Mode<'_>> = lists
             .iter()
             .map(scoring)
-            .chain([Mode::Adaptive, Mode::RoundRobin, Mode::Weighted(&shares)])
+            .chain([Mode::Adaptive, Mode::RoundRobin, Mode::Predictive, Mode::Weighted(&shares)])
             .collect();
-        let mut bench = Bench::live(6, PoolSettings::default());
+        let mut bench = Bench::live(6, PoolSettings { predict: true, ..PoolSettings::default() });
         (0..seed % 7).for_each(|_| { bench.turn(&request()); });
         for (id, sick) in (0..).zip(&sick) {
             match sick {

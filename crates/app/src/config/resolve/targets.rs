@@ -254,8 +254,8 @@ fn sessions_that_never_move(
     problems: &Problems<'_>,
     warnings: &mut Vec<String>,
 ) {
-    let others = [Policy::QueueDepth, Policy::KvHeadroom, Policy::PrefixCache, Policy::PredictedTtft];
-    let other = others.iter().any(|kind| policies.weight(*kind) > 0.0);
+    let ruled = [Policy::SessionAffinity, Policy::LeastInflight, Policy::DecisionService];
+    let other = policies.each().any(|(kind, weight)| weight > 0.0 && !ruled.contains(&kind));
     let affinity = policies.weight(Policy::SessionAffinity);
     let n = used.iter().map(|pool| pool.value.replicas.value.len()).sum::<usize>();
     if other || affinity == 0.0 || n < 2 {
