@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use sluicegate_core::Time;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::sim::{Sim, SimConfig};
 use sluicegate_testkit::requests::{CHAT, post, post_with};
@@ -38,6 +39,12 @@ fn running(bench: &Bench) -> u32 {
     bench.pools()[0].replicas.iter().filter_map(|replica| replica.scraped).map(|load| load.running).sum()
 }
 
+/// When each replica was last scraped well; None for one that is out of service.
+fn scrapes(bench: &Bench) -> Vec<Option<Time>> {
+    let replicas = &bench.pools()[0].replicas;
+    replicas.iter().map(|r| r.last_good_scrape.filter(|_| r.health != Health::Ejected)).collect()
+}
+
 /// A turn of this talk: with an id, or with what was said before as all there is to know it by.
 fn turn(talk: usize, turn: usize) -> Vec<u8> {
     let mut messages = format!(r#"{{"role":"user","content":"talk {talk}"}}"#);
@@ -53,6 +60,9 @@ fn turn(talk: usize, turn: usize) -> Vec<u8> {
 
 /// Where this gateway sends it, once no engine is busy with the turn before.
 async fn sent(bench: &Bench, request: &[u8], before: usize) -> String {
+    // A scrape that is under way may have seen that turn, and would be taken for load once it has come.
+    let seen = scrapes(bench);
+    until(|| scrapes(bench).iter().zip(&seen).all(|(now, then)| now.is_none() || now != then)).await;
     until(|| running(bench) == 0).await;
     assert_eq!(bench.ask(request).await.status(), 200);
     let line = bench.assert_idle(before + 1).await.pop().expect("a usage line");
