@@ -2,13 +2,16 @@
 
 mod builtin;
 mod files;
+mod live;
 mod rows;
 mod runs;
 mod shares;
 mod show;
+mod trial;
 
 pub(crate) use builtin::builtin;
 pub(crate) use files::from_folder;
-pub(crate) use rows::Verdict;
+pub(crate) use live::{asked as live_promises, run as run_live};
+pub(crate) use rows::{Row, Verdict};
 pub(crate) use runs::{Plan, run_all};
 pub(crate) use show::{json, table};

@@ -43,6 +43,8 @@ fn each_command_has_help() {
         ("sim", "--replicas"),
         ("load", "--goodput"),
         ("calibrate", "--max-num-seqs"),
+        ("verify", "--live"),
+        ("replay", "--policy"),
         ("demo", "--no-traffic"),
     ] {
         let output = sluicegate(&[command, "--help"]);
@@ -68,6 +70,13 @@ fn errors_of_the_command_line_end_with_2() {
         &["sim", "--replicas", "0"],
         &["sim", "--profile", "none"],
         &["calibrate", "host:80"],
+        &["calibrate"],
+        &["calibrate", "http://127.0.0.1:1", "--max-num-seqs", "many"],
+        &["replay"],
+        &["replay", "/no/such/trace.jsonl"],
+        &["replay", "/no/such/trace.jsonl", "--policy", "luck"],
+        &["replay", "/no/such/trace.jsonl", "--replicas", "none"],
+        &["verify", "--seed", "one"],
         &["load"],
         &["load", "https://127.0.0.1:1"],
         &["load", "http://127.0.0.1:1", "--key", "sk-123"],

@@ -64,7 +64,10 @@ const RIMS: &[Rim] = &[
             ("crates/app/src/demo.rs", "the gateway's start and end block, the simulated replicas must not"),
             ("crates/app/src/discovery.rs", "a task for each source of replicas"),
             ("crates/app/src/discovery/http.rs", "hyper drives a source's connection in its own task"),
-            ("crates/app/src/verify/shares.rs", "likewise, where a promise is about the whole gateway"),
+            (
+                "crates/app/src/verify/trial.rs",
+                "likewise, where a promise is about the whole gateway; and bursts",
+            ),
         ],
         mend: "return a future and let the caller spawn it",
     },

@@ -153,7 +153,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     };
     let profile = Profile::named(&args.profile).unwrap_or_default();
     let limit = args.limit.unwrap_or(usize::MAX);
-    let trace = replay::read(&args.trace, limit, profile.block_tokens).map_err(Failure::running)?;
+    let trace = replay::read(&args.trace, limit, profile.block_tokens).map_err(Failure::Usage)?;
     if let Some(first) = trace.bad.first() {
         // The message may quote the line, which may be anything.
         let first = plain(first);

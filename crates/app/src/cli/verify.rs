@@ -1,11 +1,13 @@
 //! `sluicegate verify`: the promises, put to the test.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
 use sluicegate_lab::scenario::{Chooser, Rule, Scenario};
 
 use super::{Failure, print};
+use crate::config::{Config, Overrides};
 use crate::verify::{self, Plan, Verdict};
 
 /// Options of `verify`.
@@ -30,6 +32,9 @@ pub(super) struct VerifyArgs {
     /// Switch one rule off, to see which promises need it
     #[arg(long, value_name = "RULE", value_parser = rule)]
     without: Option<Rule>,
+    /// Put those promises to the test that make sense in front of real engines, through a gateway started for it
+    #[arg(long, value_name = "URL", num_args = 1.., conflicts_with_all = ["mode", "seed", "scenarios", "without"])]
+    live: Vec<String>,
 }
 
 const HELP: &str = "\
@@ -37,6 +42,10 @@ Each promise is a scenario: simulated replicas, traffic and faults, and the rang
 measured must lie in. Most run in virtual time, on the code that decides in `serve`; the others go
 through a whole gateway in this process, and their rows say so. Nothing is sent anywhere else, and
 the same seed measures the same. A promise that nothing runs yet is pending, never passed.
+
+--live starts a gateway in this process before the engines at the URLs, two or more, and sends them
+some 150 small requests: G2, G7, G9, G13 and G17. Nothing is killed and nobody flooded; the engines
+should have nothing else to do.
 
 Rules for --without:  affinity, load, yielding, weights, cooldown, probing, pin-lifetime, retries,
                       poison-guard, fairness
@@ -46,6 +55,7 @@ Examples:
   sluicegate verify --only G7,G9 --mode predictive
   sluicegate verify --only G7 --without affinity   shows that the scenario notices: it fails
   sluicegate verify --scenarios ./my-scenarios     files as docs/verify.md describes them
+  sluicegate verify --live http://10.0.0.11:8000 http://10.0.0.12:8000
   sluicegate verify --json | jq '.rows[] | select(.verdict == \"fail\")'
 
 Exit codes: 0 all passed (or pending), 1 a promise failed, 2 error in a scenario or the command line.";
@@ -56,8 +66,13 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         Some(folder) => verify::from_folder(folder),
     };
     let scenarios = only(scenarios.map_err(Failure::Usage)?, &args.only)?;
-    let plan = Plan { scenarios: &scenarios, mode: args.mode, off: args.without, seed: args.seed };
-    let rows = verify::run_all(&plan);
+    let rows = match args.live.as_slice() {
+        [] => {
+            let plan = Plan { scenarios: &scenarios, mode: args.mode, off: args.without, seed: args.seed };
+            verify::run_all(&plan)
+        }
+        urls => live(urls, &args.only, &scenarios)?,
+    };
     match args.json {
         true => print(&verify::json(&rows, args.seed, args.without))?,
         false => print(&verify::table(&rows))?,
@@ -66,6 +81,24 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         0 => Ok(()),
         failed => Err(Failure::running(anyhow::anyhow!("{failed} of {} rows failed", rows.len()))),
     }
+}
+
+fn live(urls: &[String], only: &[String], known: &[Scenario]) -> Result<Vec<verify::Row>, Failure> {
+    let promises = verify::live_promises(only).map_err(Failure::Usage)?;
+    if urls.len() < 2 {
+        let error = "--live needs two URLs or more: with one replica there is nothing to choose";
+        return Err(Failure::Usage(anyhow::anyhow!(error)));
+    }
+    let any_port = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let overrides = Overrides {
+        replicas: urls.to_vec(),
+        listen: any_port,
+        admin: any_port,
+        usage: Some("off".into()),
+        ..Overrides::default()
+    };
+    let loaded = Config::load(None, &overrides).map_err(Failure::Configuration)?;
+    verify::run_live(loaded, &promises, known).map_err(Failure::running)
 }
 
 fn only(scenarios: Vec<Scenario>, ids: &[String]) -> Result<Vec<Scenario>, Failure> {

@@ -63,7 +63,7 @@ fn take<'a>(next: &AtomicUsize, tasks: &'a [Task<'a>]) -> Option<(usize, &'a Tas
 }
 
 /// On standard error, if that is a terminal.
-fn bar(tasks: usize) -> ProgressBar {
+pub(super) fn bar(tasks: usize) -> ProgressBar {
     const FORM: &str = "{wide_bar} {pos} of {len}  {msg}";
     let style = ProgressStyle::with_template(FORM).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(tasks as u64), ProgressDrawTarget::stderr()).with_style(style)

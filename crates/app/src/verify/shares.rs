@@ -1,30 +1,20 @@
 //! G18 through a whole gateway: two pools of simulated replicas, a route with weights, and the usage lines counted.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use sluicegate_lab::client::Endpoint;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::scenario::Finding;
 use sluicegate_lab::sim::{Sim, SimConfig};
-use sluicegate_proxy::usage::UsageSink;
 
-use crate::app::App;
+use super::trial::Trial;
 use crate::config::{Config, Overrides};
-use crate::inspect::Readiness;
-use crate::usage_log::MemorySink;
 
 /// What the smaller of weights 100 and 300 is due, in percent, and how far it may be off.
 const DUE: f64 = 25.0;
 const OFF: f64 = 1.0;
 const REQUESTS: usize = 1_000;
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long the gateway may take until it has scraped its replicas.
-const START_UP: Duration = Duration::from_secs(20);
-/// For what still runs when all have been answered: nothing.
-const LAST_CALL: Duration = Duration::from_secs(10);
 
 /// Replicas 1/3, then 2/2.
 pub(crate) fn run() -> Vec<Finding> {
@@ -53,19 +43,14 @@ fn share(first: usize) -> anyhow::Result<f64> {
 
 async fn through_a_gateway(configuration: &str) -> anyhow::Result<f64> {
     let loaded = Config::from_text("G18", configuration, &Overrides::default(), &|_| None);
-    let loaded = loaded.map_err(|wrong| anyhow::anyhow!("{wrong}"))?;
-    let lines = Arc::new(MemorySink::default());
-    let sink: Arc<dyn UsageSink> = lines.clone();
-    // Starting and ending block for a moment, and the replicas are to answer meanwhile.
-    let app = tokio::task::spawn_blocking(move || App::start(loaded, vec![sink])).await??;
-    let asked = match tokio::time::timeout(START_UP, ready(&app)).await {
-        Ok(()) => ask(app.address()).await,
-        Err(_) => Err(anyhow::anyhow!("the gateway was not ready in time")),
+    let trial = Trial::start(loaded.map_err(|wrong| anyhow::anyhow!("{wrong}"))?).await?;
+    let asked = match trial.ready().await {
+        Ok(()) => ask(trial.address()).await,
+        Err(error) => Err(error),
     };
-    let cut = tokio::task::spawn_blocking(move || app.finish(LAST_CALL)).await?;
+    let lines = trial.finish().await;
     asked?;
-    anyhow::ensure!(cut == 0, "{cut} requests were cut");
-    counted(&lines.lines())
+    counted(&lines?)
 }
 
 fn configuration(replicas: &[SocketAddr], first: usize) -> String {
@@ -79,20 +64,6 @@ fn configuration(replicas: &[SocketAddr], first: usize) -> String {
         one.join(", "),
         other.join(", ")
     )
-}
-
-/// Every replica has been scraped: a share that falls to a pool without a LIVE one goes to the other.
-async fn ready(app: &App) {
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    loop {
-        looks.tick().await;
-        let pools = app.inspect().pools();
-        let mut replicas = pools.iter().flat_map(|(_, pool)| &pool.replicas);
-        let live = replicas.all(|replica| replica.health == sluicegate_core::Health::Live);
-        if app.inspect().readiness() == Readiness::Ready && live {
-            return;
-        }
-    }
 }
 
 async fn ask(address: SocketAddr) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! The result, for people and for programs.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -29,7 +30,12 @@ pub(crate) fn table(rows: &[Row]) -> String {
             (head, verdict) = (("", "", ""), "");
         }
     }
-    text.push_str(&sums(rows));
+    let (tested, held, pending) = sums(rows);
+    text.push_str(&format!("\n{held} of {tested} promises hold"));
+    if !pending.is_empty() {
+        text.push_str(&format!("; pending: {}", pending.join(", ")));
+    }
+    text.push('\n');
     text
 }
 
@@ -45,16 +51,23 @@ fn line(
         writeln!(text, "{id:<4} {promise:<32} {mode:<11} {measured:>12}  {allowed:<10} {verdict:<7} {what}");
 }
 
-fn sums(rows: &[Row]) -> String {
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let (pass, fail, pending) = (count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Pending));
-    format!("\n{pass} passed, {fail} failed, {pending} pending\n")
+/// The promises that were put to the test, those of them that hold in every row, and those that nothing runs yet.
+fn sums(rows: &[Row]) -> (usize, usize, Vec<&str>) {
+    let of = |verdict| -> BTreeSet<&str> {
+        rows.iter().filter(|row| row.verdict == verdict).map(|row| row.id.as_str()).collect()
+    };
+    let (passed, failed, pending) = (of(Verdict::Pass), of(Verdict::Fail), of(Verdict::Pending));
+    let tested = passed.union(&failed).count();
+    (tested, tested - failed.len(), pending.into_iter().collect())
 }
 
 /// The same as one JSON object.
 pub(crate) fn json(rows: &[Row], seed: u64, off: Option<Rule>) -> String {
+    let (tested, held, pending) = sums(rows);
     let rows: Vec<Value> = rows.iter().map(row).collect();
-    format!("{:#}\n", json!({ "seed": seed, "without": off.map(Rule::name), "rows": rows }))
+    let promises = json!({ "tested": tested, "held": held, "pending": pending });
+    let all = json!({ "seed": seed, "without": off.map(Rule::name), "promises": promises, "rows": rows });
+    format!("{all:#}\n")
 }
 
 fn row(row: &Row) -> Value {

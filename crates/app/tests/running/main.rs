@@ -13,4 +13,5 @@ mod process;
 mod serve;
 mod sim;
 mod tenancy_views;
+mod verify;
 mod virtual_time;
