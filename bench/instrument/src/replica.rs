@@ -18,6 +18,9 @@ use crate::socket::{Received, SCRATCH, receive};
 use connection::{Connection, Told};
 use pace::Pace;
 
+/// A prompt is held until its first token, so a slow one costs memory; how slow is a matter of the engine, not of what
+/// is measured.
+const FIRST_TOKEN: Duration = Duration::from_millis(50);
 const LISTENER: Token = Token(usize::MAX);
 
 #[derive(clap::Args)]
@@ -25,7 +28,7 @@ pub struct Settings {
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
-    /// The pace of each stream; the first token comes after one step.
+    /// The pace of each stream. The first token comes after one step or 50 ms, whatever is sooner.
     #[arg(long, default_value_t = 25.0)]
     tokens_per_second: f64,
 }
@@ -41,7 +44,7 @@ pub fn serve(settings: &Settings) -> Result<()> {
         poll,
         listener,
         connections: Slab::new(),
-        pace: Pace::new(step),
+        pace: Pace::new(step.min(FIRST_TOKEN), step),
         answers: Answers::new(),
         scratch: vec![0; SCRATCH],
     };

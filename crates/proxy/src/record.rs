@@ -216,6 +216,11 @@ impl Record {
         }
     }
 
+    /// Lets go of what only the answer's head needed: an open stream is to hold as little as it can.
+    pub(crate) fn head_is_made(&mut self) {
+        self.rate_fields = Arc::default();
+    }
+
     /// The key's limits have let the request pass.
     pub(crate) fn reserved(&mut self, hold: KeyHold) {
         self.hold = Some(hold);

@@ -65,7 +65,10 @@ pub(crate) async fn serve(gateway: &Arc<Gateway>, client: &mut Client, head: Vec
     let ready = Box::pin(until_answer(gateway, client, head, &mut record, &mut manner)).await;
     let write_idle = gateway.plan.listen.write_idle_timeout;
     let sent = match ready {
-        Ok(Ready::Shown(shown, limits)) => relay::run(client, shown, &mut record, limits).await,
+        Ok(Ready::Shown(shown, limits)) => {
+            record.head_is_made();
+            relay::run(client, shown, &mut record, limits).await
+        }
         Ok(Ready::Stored(answer)) => respond::stored(client, &manner, &answer, &mut record, write_idle).await,
         Ok(Ready::Local(json)) => respond::json(client, &manner, &json, &mut record, write_idle).await,
         Err(NoAnswer::Refused(refusal)) => {

@@ -3,15 +3,10 @@
 //! All are XXH3 (64 bit) of decoded text, seeded by the caller's salt (route, project) and by what the text is, so
 //! that a session id never meets the prefix that happens to read the same. No key is ever the hash of nothing.
 
-use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::peek::{Peek, Span};
 use crate::text::{cut_bytes, decode_bytes, head, inside, remaining};
-
-/// Decoded text that is hashed in one go: gathered first, since hashing bit by bit costs more than the copy. Up to this
-/// many bytes without an allocation.
-type Gathered = SmallVec<[u8; 2048]>;
 
 const PREFIX: u64 = 0x7072_6566_6978;
 const CONVERSATION: u64 = 0x636f_6e76;
@@ -23,7 +18,7 @@ const SEPARATOR: &[u8] = b"\xff";
 ///
 /// Text in one part and in several is the same text. `limit` counts up to [`crate::MAX_TEXT_HEAD`].
 pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut text = Gathered::new();
+    let mut text = Vec::with_capacity(room(body, limit));
     let any = gather(&mut text, body, &peek.system, limit);
     any.then(|| xxh3_64_with_seed(&text, salt ^ PREFIX))
 }
@@ -31,7 +26,7 @@ pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u
 /// `auto:conversation`: the first `limit` bytes of the system prompt and of the first user message, which all turns of
 /// a talk share. None without text in a first user message.
 pub fn conversation_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut text = Gathered::new();
+    let mut text = Vec::with_capacity(room(body, limit.saturating_mul(2)));
     gather(&mut text, body, &peek.system, limit);
     text.extend_from_slice(SEPARATOR);
     let any = gather(&mut text, body, &peek.first_user, limit);
@@ -46,8 +41,14 @@ pub fn session_key(text: &[u8], salt: u64) -> Option<u64> {
     (!blank).then(|| xxh3_64_with_seed(text, salt ^ SESSION))
 }
 
+/// Bytes for decoded text that is hashed in one go: gathered first, since hashing bit by bit costs more than the copy.
+/// Text is never longer decoded than it is in the body, and there is a separator at most.
+fn room(body: &[u8], limit: usize) -> usize {
+    limit.min(body.len()) + SEPARATOR.len()
+}
+
 /// Whether there was any text.
-fn gather(text: &mut Gathered, body: &[u8], spans: &[Span], limit: usize) -> bool {
+fn gather(text: &mut Vec<u8>, body: &[u8], spans: &[Span], limit: usize) -> bool {
     let mut left = limit;
     for span in spans {
         if left == 0 {

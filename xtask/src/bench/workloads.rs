@@ -2,6 +2,9 @@
 
 use super::machine::MANY;
 
+/// Seconds: the longest that the replica takes to a first token.
+const FIRST_TOKEN: f64 = 0.05;
+
 /// One test.
 pub(super) struct Workload {
     pub(super) name: &'static str,
@@ -62,9 +65,14 @@ pub(super) const WORKLOADS: &[Workload] = &[
 ];
 
 impl Workload {
-    /// Seconds that a stream would take if nothing stood between; 0 for JSON.
+    /// Seconds that a stream would take if nothing stood between; 0 for JSON. The instrument's replica sends the first
+    /// token after one step or 50 ms, whatever is sooner.
     pub(super) fn ideal_seconds(&self) -> f64 {
-        f64::from(self.tokens) / self.tokens_per_second
+        let step = 1.0 / self.tokens_per_second;
+        match self.tokens {
+            0 => 0.0,
+            tokens => step.min(FIRST_TOKEN) + f64::from(tokens - 1) * step,
+        }
     }
 
     /// The words for the instrument's `load`, with no more than `most` streams. A quick run is shorter, but no stream is.
