@@ -340,3 +340,6 @@ fn no_replica(why: NoReplica) -> &'static str {
         NoReplica::AllTried => "every replica that could serve this request has failed it",
     }
 }
+
+#[cfg(test)]
+mod tests;

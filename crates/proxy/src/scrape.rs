@@ -211,6 +211,7 @@ async fn ask_models(
     if pool.plan().slots == Slots::Ask {
         // What cannot be read now stays as it was: forgotten slots would let the whole queue go at once.
         if let Ok(slots) = call.slots().await {
+            replica.note_slots(&pool.plan().name, slots);
             pool.with_core(Control::IfEffects, |core, _| core.set_slots(replica.id, slots));
         }
     }

@@ -99,7 +99,21 @@ Exit codes: 0 success; 1 failure, a difference above --tolerance, or bad lines w
 2 error in the command line.";
 
 pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
+    ordered(args)?;
     if args.against.engines.is_empty() { sum(args) } else { against::run(args) }
+}
+
+fn ordered(args: &UsageArgs) -> Result<(), Failure> {
+    match (&args.since, &args.until) {
+        (Some(since), Some(until)) if since.as_str() >= until.as_str() => {
+            Err(Failure::Usage(anyhow::anyhow!(
+                "no request is from {} on and before {}: --since is the earlier one",
+                since.as_str(),
+                until.as_str()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn sum(args: &UsageArgs) -> Result<(), Failure> {

@@ -90,7 +90,7 @@ sections! {
         /// Kind of engine. `openai` is a provider's API and is never scraped; all known metric names are read of any
         /// other kind, whichever is named.
         engine: Engine = Engine::Auto,
-        /// Concurrent requests per replica, the rest waits here; `auto` asks the engine. None: nobody waits here.
+        /// Concurrent requests per replica, the rest waits here. `auto` asks the engine: llama.cpp and SGLang tell. None, or none told: nobody waits here.
         slots: Slots = Slots::Unknown,
         /// Bearer tokens for the replicas, scrapes included. Several rotate, and one that is refused rests.
         credentials: Vec<Set<Secret>> = Vec::new(),

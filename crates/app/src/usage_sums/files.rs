@@ -69,7 +69,8 @@ fn is_gz(file: &Path) -> bool {
 }
 
 /// Opens all files at once, so that a rotation meanwhile neither hides nor doubles lines. `-` is standard input. The
-/// bar counts bytes as they lie in the files; it is drawn if standard error is a terminal and there is much to read.
+/// bar counts bytes as they lie in the files; it is drawn if standard error is a terminal and there is much to read,
+/// or nobody knows how much.
 ///
 /// # Errors
 /// A file cannot be opened.
@@ -84,13 +85,14 @@ pub(crate) fn open(files: &[PathBuf]) -> anyhow::Result<(Vec<Input>, ProgressBar
         let length = file.metadata().map_or(0, |known| known.len());
         opened.push((path, file, length));
     }
-    let length = opened.iter().map(|(_, _, length)| length).sum();
-    let bar =
-        if length >= LARGE && std::io::stderr().is_terminal() { bar(length) } else { ProgressBar::hidden() };
+    let endless = files.iter().any(|path| is_stdin(path));
+    let length = (!endless).then(|| opened.iter().map(|(_, _, length)| length).sum());
+    let bar = bar(length, std::io::stderr().is_terminal());
     let mut opened = opened.into_iter();
     let mut input = |path: &PathBuf| {
         if is_stdin(path) {
-            return Some(Input { name: "standard input".into(), source: Box::new(std::io::stdin()) });
+            let source = Box::new(bar.wrap_read(std::io::stdin()));
+            return Some(Input { name: "standard input".into(), source });
         }
         let (path, file, _) = opened.next()?;
         let source = bar.wrap_read(file);
@@ -108,10 +110,16 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn bar(length: u64) -> ProgressBar {
-    const FORM: &str = "{wide_bar} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
-    let style = ProgressStyle::with_template(FORM).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style)
+/// `length` in bytes, where it is known.
+fn bar(length: Option<u64>, terminal: bool) -> ProgressBar {
+    const KNOWN: &str = "{wide_bar} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
+    const UNKNOWN: &str = "{spinner} {binary_bytes} read  {binary_bytes_per_sec}";
+    let form = if length.is_some() { KNOWN } else { UNKNOWN };
+    if !terminal || length.is_some_and(|length| length < LARGE) {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
+    length.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style)
 }
 
 #[cfg(test)]
@@ -121,6 +129,15 @@ mod tests {
     fn order(given: &[&str]) -> Vec<String> {
         let given: Vec<PathBuf> = given.iter().map(PathBuf::from).collect();
         in_order(&given, false).unwrap().iter().map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn a_bar_shows_in_a_terminal_for_much_and_for_what_has_no_known_end() {
+        assert_eq!(bar(Some(LARGE), true).length(), Some(LARGE));
+        assert_eq!(bar(None, true).length(), None);
+        for unseen in [bar(Some(LARGE - 1), true), bar(Some(LARGE), false), bar(None, false)] {
+            assert!(unseen.is_hidden());
+        }
     }
 
     #[test]

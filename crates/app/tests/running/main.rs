@@ -12,6 +12,7 @@ mod outputs;
 mod process;
 mod serve;
 mod sim;
+mod slots_untold;
 mod tenancy_views;
 mod verify;
 mod virtual_time;

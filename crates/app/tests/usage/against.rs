@@ -169,7 +169,11 @@ fn more_replicas_than_engines_are_told_and_can_be_chosen() {
     let engine = Engine::counting(&[(500, 50), (500, 50)]);
     let all = usage(&[&log.file, "--against", &engine.url]);
     assert_eq!(all.code, Some(1));
-    assert!(all.stderr.contains("the lines are of 2 replicas, 1 engines were asked"), "{}", all.stderr);
+    assert!(
+        all.stderr.contains("the lines are of 2 replicas (http://a, http://b), 1 engine was asked"),
+        "{}",
+        all.stderr
+    );
     let one = usage(&[&log.file, "--against", &engine.url, "--replica", "http://a"]);
     assert_eq!(one.code, Some(0), "{}", one.stderr);
     assert!(!one.stderr.contains("replicas"), "{}", one.stderr);

@@ -167,6 +167,16 @@ fn files_that_cannot_be_read_and_wrong_words_fail() {
         (&["usage", &file, "--csv", "--json"], 2, "--csv"),
         (&["usage", &file, "--by", "weekday"], 2, "weekday"),
         (&["usage", &file, "--since", "2026-02-30"], 2, "no such day"),
+        (
+            &["usage", &file, "--since", "2026-02-04", "--until", "2026-02-03"],
+            2,
+            "--since is the earlier one",
+        ),
+        (
+            &["usage", &file, "--since", "2026-02-04", "--until", "2026-02-04T00"],
+            2,
+            "before 2026-02-04T00:00:00.000Z",
+        ),
     ] {
         let ended = run(words);
         assert_eq!(ended.code, Some(code), "{words:?}: {}", ended.stderr);

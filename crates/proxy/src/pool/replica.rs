@@ -41,6 +41,8 @@ pub(crate) struct Replica {
     pub(crate) trouble: Trouble,
     /// A call that it has answered well: what a canary asks for.
     pub(crate) proven: ArcSwapOption<(Endpoint, Arc<str>)>,
+    /// Raised once its log has said that it tells no slots.
+    slots_untold: AtomicBool,
     /// Good scrapes in a row since its models were last asked for in vain.
     pub(crate) good_scrapes: AtomicU64,
 }
@@ -69,6 +71,7 @@ impl Replica {
             models: ArcSwap::default(),
             trouble: Trouble::default(),
             proven: ArcSwapOption::empty(),
+            slots_untold: AtomicBool::new(false),
             good_scrapes: AtomicU64::new(0),
         }
     }
@@ -92,6 +95,17 @@ impl Replica {
         if known.first() != Some(&address) {
             let others = known.iter().copied().filter(|other| *other != address);
             self.addresses.store(Arc::new(std::iter::once(address).chain(others).collect()));
+        }
+    }
+
+    /// It was asked for its slots. Where it tells none nobody waits for it, which is said once.
+    pub(crate) fn note_slots(&self, pool: &str, told: Option<u32>) {
+        if !self.slots_untold.swap(told.is_none(), Ordering::Relaxed) && told.is_none() {
+            tracing::warn!(
+                pool,
+                replica = &*self.url.text,
+                "the engine tells no slots, so no request waits for it: write a number as the pool's slots"
+            );
         }
     }
 

@@ -3,7 +3,10 @@
 use super::{AgainstArgs, UsageArgs, read};
 use crate::cli::{Failure, print, tell};
 use crate::reconcile::{Baseline, Reading, Report, Since, Tokens};
-use crate::usage_sums::{By, Grouped};
+use crate::usage_sums::{By, Grouped, plain};
+
+/// Replicas named in a note.
+const MOST_NAMED: usize = 8;
 
 pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
     let against = &args.against;
@@ -13,7 +16,11 @@ pub(super) fn run(args: &UsageArgs) -> Result<(), Failure> {
     if let Some(path) = &against.save_baseline {
         // Written whatever the judgement: the next reconciliation starts here.
         Baseline::of(&readings).save(path).map_err(Failure::running)?;
-        tell(format_args!("note: the counters of {} engines are in {}\n", readings.len(), path.display()));
+        tell(format_args!(
+            "note: the counters of {} are in {}\n",
+            engines_of(readings.len()),
+            path.display()
+        ));
     }
     judged
 }
@@ -67,17 +74,29 @@ fn reconcile(args: &UsageArgs, engines: &[Since]) -> Result<(), Failure> {
     Err(Failure::running(anyhow::anyhow!("lines and engines differ by more than {tolerance} %")))
 }
 
+fn engines_of(count: usize) -> String {
+    format!("{count} engine{}", if count == 1 { "" } else { "s" })
+}
+
 /// Replicas cannot be matched with engines by their URLs, which need not be the same; but their number tells.
 fn tell_other_replicas(grouped: &Grouped, engines: usize) {
     let worked = |tokens: u64| tokens > 0;
-    let replicas = grouped.groups.iter().filter(|group| {
-        group.names.iter().all(Option::is_some)
-            && worked(group.sums.prompt_tokens.saturating_add(group.sums.completion_tokens))
-    });
-    let count = replicas.count();
-    if count != engines {
-        tell(format_args!(
-            "note: the lines are of {count} replicas, {engines} engines were asked; --replica chooses lines\n"
-        ));
+    let replicas: Vec<String> = grouped
+        .groups
+        .iter()
+        .filter(|group| worked(group.sums.prompt_tokens.saturating_add(group.sums.completion_tokens)))
+        .filter_map(|group| group.names.first()?.as_deref().map(plain))
+        .collect();
+    if replicas.len() == engines {
+        return;
     }
+    let named = replicas.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if replicas.len() > MOST_NAMED { ", ..." } else { "" };
+    let asked = if engines == 1 { "was" } else { "were" };
+    tell(format_args!(
+        "note: the lines are of {} replica{} ({named}{more}), {} {asked} asked; --replica chooses lines\n",
+        replicas.len(),
+        if replicas.len() == 1 { "" } else { "s" },
+        engines_of(engines),
+    ));
 }
