@@ -23,11 +23,13 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 pub(super) async fn follow(asked: &DnsPlan, server: Option<SocketAddr>, feed: &Feed) -> Infallible {
     let mut backoff = Backoff::default();
+    let mut known = Vec::new();
     loop {
-        let pause = match look_up(asked, server).await {
+        let pause = match look_up(asked, server, &known).await {
             Ok(found) => {
                 feed.found(&found.replicas());
                 backoff.reset();
+                known = found.addresses;
                 found.lives.clamp(SHORTEST, LONGEST)
             }
             Err(error) => {
@@ -56,6 +58,17 @@ impl Found {
         addresses.into_iter().map(super::at).collect()
     }
 
+    fn add(&mut self, record: &Record, port: u16) {
+        match &record.data {
+            RData::A(ip) => self.addresses.push(SocketAddr::new(IpAddr::V4(ip.0), port)),
+            RData::AAAA(ip) => self.addresses.push(SocketAddr::new(IpAddr::V6(ip.0), port)),
+            // The other name may soon be a different one.
+            RData::CNAME(_) => {}
+            _ => return,
+        }
+        self.note(record);
+    }
+
     fn note(&mut self, record: &Record) {
         self.lives = self.lives.min(Duration::from_secs(u64::from(record.ttl)));
     }
@@ -79,11 +92,12 @@ fn resolver(server: Option<SocketAddr>) -> anyhow::Result<TokioResolver> {
     builder.build().context("no resolver")
 }
 
-async fn look_up(asked: &DnsPlan, server: Option<SocketAddr>) -> anyhow::Result<Found> {
+/// `known`: what was found last.
+async fn look_up(asked: &DnsPlan, server: Option<SocketAddr>, known: &[SocketAddr]) -> anyhow::Result<Found> {
     let resolver = resolver(server)?;
     let mut found = Found { addresses: Vec::new(), lives: LONGEST };
     match asked {
-        DnsPlan::Addresses { name, port } => addresses(&resolver, name, *port, &mut found).await?,
+        DnsPlan::Addresses { name, port } => addresses(&resolver, (name, *port), known, &mut found).await?,
         DnsPlan::Services(name) => {
             let answer = resolver.srv_lookup(&**name).await.with_context(|| format!("no SRV of {name}"))?;
             let services = || {
@@ -96,37 +110,43 @@ async fn look_up(asked: &DnsPlan, server: Option<SocketAddr>) -> anyhow::Result<
             let first = services().map(|(_, srv)| srv.priority).min();
             for (record, srv) in services().filter(|(_, srv)| Some(srv.priority) == first) {
                 found.note(record);
-                addresses(&resolver, &srv.target.to_utf8(), srv.port, &mut found).await?;
+                addresses(&resolver, (&srv.target.to_utf8(), srv.port), known, &mut found).await?;
             }
         }
     }
     Ok(found)
 }
 
-/// Of both families, each asked for by itself: that one of them could not be asked for does not mean that it has no
-/// address, and its replicas must not go for it.
-async fn addresses(resolver: &TokioResolver, name: &str, port: u16, found: &mut Found) -> anyhow::Result<()> {
+/// Of both families, each asked for by itself. That one of them could not be asked for does not mean that it has no
+/// address, and its replicas must not go for it. Where it never had any, the other one is enough: some name servers do
+/// not answer questions for AAAA as they should (RFC 4074).
+async fn addresses(
+    resolver: &TokioResolver,
+    (name, port): (&str, u16),
+    known: &[SocketAddr],
+    found: &mut Found,
+) -> anyhow::Result<()> {
     let before = found.addresses.len();
     let (v4, v6) =
         tokio::join!(resolver.lookup(name, RecordType::A), resolver.lookup(name, RecordType::AAAA));
-    for (answer, kind) in [(v4, "A"), (v6, "AAAA")] {
+    let mut unanswered = None;
+    for (answer, kind, needed) in [
+        (v4, "A", known.iter().any(SocketAddr::is_ipv4)),
+        (v6, "AAAA", known.iter().any(SocketAddr::is_ipv6)),
+    ] {
         let answer = match answer {
             Err(error) if error.is_no_records_found() => continue,
-            answer => answer.with_context(|| format!("no {kind} of {name}"))?,
+            answer => answer.with_context(|| format!("no {kind} of {name}")),
         };
-        for record in answer.answers() {
-            match &record.data {
-                RData::A(ip) => found.addresses.push(SocketAddr::new(IpAddr::V4(ip.0), port)),
-                RData::AAAA(ip) => found.addresses.push(SocketAddr::new(IpAddr::V6(ip.0), port)),
-                // The other name may soon be a different one.
-                RData::CNAME(_) => {}
-                _ => continue,
-            }
-            found.note(record);
+        match answer {
+            Ok(answer) => answer.answers().iter().for_each(|record| found.add(record, port)),
+            Err(error) if needed => return Err(error),
+            Err(error) => unanswered = Some(error),
         }
     }
-    if found.addresses.len() == before {
-        bail!("{name} has no address");
+    match unanswered {
+        _ if found.addresses.len() > before => Ok(()),
+        Some(error) => Err(error),
+        None => bail!("{name} has no address"),
     }
-    Ok(())
 }

@@ -133,6 +133,24 @@ async fn a_family_that_could_not_be_asked_for_takes_no_replica_away() {
 }
 
 #[tokio::test]
+async fn a_name_server_that_never_answers_for_a_family_is_asked_for_the_other() {
+    let server = NameServer::start();
+    server.lost.store(AAAA, Ordering::SeqCst);
+    server.set(vec![a("vllm.example", 1)]);
+    let bench = Bench::start(&config(&format!(
+        "{{ source = \"dns\", name = \"vllm.example.\", port = 9, server = \"{}\" }}",
+        server.address
+    )));
+    has(&bench, &["http://127.0.0.1:9"]).await;
+    server.set(vec![a("vllm.example", 2)]);
+    has(&bench, &["http://127.0.0.2:9"]).await;
+    source(&bench, false).await;
+    server.set(Vec::new());
+    source(&bench, true).await;
+    has(&bench, &["http://127.0.0.2:9"]).await;
+}
+
+#[tokio::test]
 async fn srv_records_tell_hosts_and_ports_and_only_the_first_priority_counts() {
     let [one, two, spare] = ["m1"; 3].map(Upstream::start);
     let server = NameServer::start();
