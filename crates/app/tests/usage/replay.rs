@@ -152,8 +152,8 @@ fn what_is_wrong_is_said_and_how_to_mend_it() {
         (&["replay", trace, "--config", "x.toml", "--policy", "all"], 2, "cannot be used with"),
         (&["replay", trace, "--policy", "adaptive-wait"], 2, "there are: all, round-robin"),
         (&["replay", trace, "--load", "0"], 2, "a number above 0"),
-        (&["replay", other.to_str().unwrap()], 1, "neither of Mooncake nor of Azure nor a usage line"),
-        (&["replay", "missing.jsonl"], 1, "cannot open missing.jsonl"),
+        (&["replay", other.to_str().unwrap()], 2, "neither of Mooncake nor of Azure nor a usage line"),
+        (&["replay", "missing.jsonl"], 2, "cannot open missing.jsonl"),
     ];
     for (words, code, said) in rows {
         let ended = run(words);
