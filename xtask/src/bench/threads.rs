@@ -1,5 +1,6 @@
-//! What a second data-plane thread brings: nearly twice as many requests. Only the gateway, and only where there are
-//! cores for two loads as well.
+//! What a second data-plane thread brings: nearly twice as many requests. Only the gateway. Where there are cores for
+//! the loads as well it is seen; else a request's CPU with one thread and with two tells, since threads that get into
+//! each other's way spend more of it.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,31 +16,59 @@ use super::peers::{GATEWAY, find};
 const CORES: usize = 4;
 const ONE_THREAD: &str = "threads = 1";
 
-/// Requests a second with one and with two threads. The error is a sentence for the reader.
-pub(super) fn run(bench: &Bench, quick: bool) -> Result<Value, String> {
-    if bench.machine.cores < CORES {
-        return Err(format!("that needs {CORES} cores and this machine has {}", bench.machine.cores));
-    }
-    let seconds = if quick { 1.0 } else { 2.5 };
-    let both = throughput(bench, 1, seconds).and_then(|one| Ok((one, throughput(bench, 2, seconds)?)));
-    let (one, two) = both.map_err(|error| format!("{error:#}"))?;
-    let told = format!("{:.2} times as many requests a second as one", two / one);
-    Ok(json!({ "one": one, "two": two, "told": told }))
+/// What two loads got and what it cost the gateway.
+struct Taken {
+    requests_per_second: f64,
+    /// Microseconds of CPU of all the gateway's threads.
+    cpu_per_request: f64,
 }
 
-/// Requests a second that two loads get, each on a core with a replica of its own.
-fn throughput(bench: &Bench, threads: u32, seconds: f64) -> Result<f64> {
-    let (_first, one) = bench.replica("2", 1.0, 0.0)?;
-    let (_second, two) = bench.replica("3", 1.0, 0.0)?;
+/// One thread beside two. The error is a sentence for the reader.
+pub(super) fn run(bench: &Bench, quick: bool) -> Result<Value, String> {
+    let own_cores = bench.machine.cores >= CORES;
+    let loads = if own_cores { ["2", "3"] } else { ["0", "1"] };
+    let seconds = if quick { 1.0 } else { 2.5 };
+    let both = take(bench, 1, loads, seconds).and_then(|one| Ok((one, take(bench, 2, loads, seconds)?)));
+    let (one, two) = both.map_err(|error| format!("{error:#}"))?;
+    let told = if own_cores {
+        let times = two.requests_per_second / one.requests_per_second;
+        format!("{times:.2} times as many requests a second as one")
+    } else {
+        let cost = two.cpu_per_request / one.cpu_per_request;
+        format!(
+            "a request costs {cost:.2} times the CPU that it costs with one, so two cores carry {:.2} times as many; \
+             reckoned, since loads that do not share the gateway's cores need {CORES} and this machine has {}",
+            2.0 / cost,
+            bench.machine.cores
+        )
+    };
+    Ok(json!({ "one": one.to_json(), "two": two.to_json(), "told": told }))
+}
+
+impl Taken {
+    fn to_json(&self) -> Value {
+        json!({ "requests_per_second": self.requests_per_second, "cpu_us_per_request": self.cpu_per_request })
+    }
+}
+
+/// Two loads, each on a core with a replica of its own.
+fn take(bench: &Bench, threads: u32, cores: [&str; 2], seconds: f64) -> Result<Taken> {
+    let (_first, one) = bench.replica(cores[0], 1.0, 0.0)?;
+    let (_second, two) = bench.replica(cores[1], 1.0, 0.0)?;
     let (candidate, port) = gateway(bench, threads, [one, two])?;
     let words =
         ["--connections", "64", "--body", "1024", "--seconds", &seconds.to_string()].map(String::from);
     let load = |core| bench.load(core, port, candidate.pid(), &words, seconds);
-    let mut second = load("3");
+    let mut second = load(cores[1]);
     let second = second.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (a, b) = (report(load("2")), read_report(&second.wait_with_output()?));
-    let rate = |report: Value| report["requests_per_second"].as_f64().unwrap_or(0.0);
-    Ok(rate(a?) + rate(b?))
+    let (a, b) = (report(load(cores[0]))?, read_report(&second.wait_with_output()?)?);
+    let number = |report: &Value, name: &str| report[name].as_f64().unwrap_or(0.0);
+    let rates = [&a, &b].map(|report| number(report, "requests_per_second"));
+    let requests_per_second = rates[0] + rates[1];
+    // Each load sees the CPU that the gateway spends on both.
+    let shares = [&a, &b].map(|report| number(report, "cpu_share"));
+    let cpu_per_request = 1e6 * (shares[0] + shares[1]) / 2.0 / requests_per_second;
+    Ok(Taken { requests_per_second, cpu_per_request })
 }
 
 /// The gateway with so many threads and two replicas, on as many cores.
