@@ -81,7 +81,7 @@ fn session_keys_of_mode_policy_are_its_own_unless_the_route_names_some() {
 }
 
 /// A route, what is said of it at which line behind its pools, and how to mend it.
-const CONTRADICTIONS: [(&str, &str, &str); 17] = [
+const CONTRADICTIONS: [(&str, &str, &str); 16] = [
     (
         "targets = [{ pool = \"a\", weight = 1 }, { pool = \"b\" }]",
         "0: route \"m\": a target without a weight beside ones that have it",
