@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::discovery::{list, start_with};
-use crate::leaks::{Dice, play, script};
+use crate::leaks::{Dice, Traffic, script};
 
 /// Lists of one run; the traffic ends with the last.
 const LISTS: usize = 5;
@@ -57,18 +57,11 @@ async fn run(seed: u64) {
     ups.iter().for_each(|up| up.on_request(script));
     let mut changes = JoinSet::new();
     changes.spawn(change(Arc::clone(&bench), Arc::clone(&folder), urls, Dice(seed)));
-    let mut dice = Dice(seed);
-    let (mut running, mut expected) = (JoinSet::new(), 0);
+    let mut traffic = Traffic::new(&bench, seed, AT_ONCE);
     while changes.try_join_next().map(|ended| ended.expect("the lists were taken")).is_none() {
-        if running.len() == AT_ONCE {
-            expected +=
-                running.join_next().await.expect("a running request").expect("a request that did not panic");
-        }
-        let (kind, detail) = (dice.roll(12), dice.roll(1 << 20));
-        let bench = Arc::clone(&bench);
-        running.spawn(async move { play(bench.client().await, "anyone", kind, detail).await });
+        traffic.one_more().await;
     }
-    expected += running.join_all().await.into_iter().sum::<usize>();
+    let expected = traffic.end().await;
     let last = [ups[1].url(), ups[3].url()];
     list(&folder, &last);
     has(&bench, &last.each_ref().map(String::as_str)).await;

@@ -168,6 +168,42 @@ async fn leave(mut client: RawClient, how: u64) {
     }
 }
 
+/// Requests of every kind and end, so many at once.
+pub(crate) struct Traffic {
+    bench: Arc<Bench>,
+    pub(crate) dice: Dice,
+    at_once: usize,
+    running: JoinSet<usize>,
+    lines: usize,
+}
+
+impl Traffic {
+    pub(crate) fn new(bench: &Arc<Bench>, seed: u64, at_once: usize) -> Self {
+        Self { bench: Arc::clone(bench), dice: Dice(seed), at_once, running: JoinSet::new(), lines: 0 }
+    }
+
+    /// One of any kind, once there is room.
+    pub(crate) async fn one_more(&mut self) {
+        let (kind, detail) = (self.dice.roll(12), self.dice.roll(1 << 20));
+        self.start("anyone", kind, detail).await;
+    }
+
+    /// This one, once there is room.
+    pub(crate) async fn start(&mut self, key: &'static str, kind: u64, detail: u64) {
+        if self.running.len() == self.at_once {
+            let ended = self.running.join_next().await.expect("a running request");
+            self.lines += ended.expect("a request that did not panic");
+        }
+        let bench = Arc::clone(&self.bench);
+        self.running.spawn(async move { play(bench.client().await, key, kind, detail).await });
+    }
+
+    /// Waits for all; how many usage lines they are to have.
+    pub(crate) async fn end(self) -> usize {
+        self.lines + self.running.join_all().await.into_iter().sum::<usize>()
+    }
+}
+
 async fn run(seed: u64) {
     let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1")];
     let all = [&ups[0], &ups[1], &ups[2]];
@@ -181,18 +217,11 @@ async fn run(seed: u64) {
     for up in all {
         up.on_request(script);
     }
-    let mut dice = Dice(seed);
-    let (mut running, mut expected) = (JoinSet::new(), 0);
+    let mut traffic = Traffic::new(&bench, seed, AT_ONCE);
     for _ in 0..REQUESTS {
-        if running.len() == AT_ONCE {
-            expected +=
-                running.join_next().await.expect("a running request").expect("a request that did not panic");
-        }
-        let (kind, detail) = (dice.roll(12), dice.roll(1 << 20));
-        let bench = Arc::clone(&bench);
-        running.spawn(async move { play(bench.client().await, "anyone", kind, detail).await });
+        traffic.one_more().await;
     }
-    expected += running.join_all().await.into_iter().sum::<usize>();
+    let expected = traffic.end().await;
     let lines = bench.assert_idle(expected).await;
     until(|| bench.open_connections() == 0).await;
     until(|| all.iter().all(|u| u.counts().open.get() == 0)).await;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sluicegate_testkit::answers::chat_answer;
 use sluicegate_testkit::{Bench, Config, Gate, Step, Upstream, send, until};
-use tokio::task::JoinSet;
 
 use crate::key_limits::ask_as;
-use crate::leaks::{Dice, play, script};
+use crate::leaks::{Traffic, script};
 use crate::slots_queue::sent;
 
 /// Requests of one run: with those of `leaks` ten thousand.
@@ -59,19 +58,15 @@ async fn run(seed: u64) -> BTreeSet<String> {
     for up in all {
         up.on_request(script);
     }
-    let mut dice = Dice(seed);
-    let (mut running, mut expected) = (JoinSet::new(), 0);
+    let mut traffic = Traffic::new(&bench, seed, AT_ONCE);
     for _ in 0..REQUESTS {
-        if running.len() == AT_ONCE {
-            expected += running.join_next().await.expect("a request").expect("a request that did not panic");
-        }
+        let dice = &mut traffic.dice;
         let (kind, detail, key) = (dice.roll(12), dice.roll(1 << 20), dice.roll(KEYS.len() as u64));
-        let (bench, key) = (Arc::clone(&bench), KEYS[usize::try_from(key).unwrap_or(0)]);
         // Both of two pipelined requests are answered only where neither is refused with a close.
         let kind = if kind == 7 { 8 } else { kind };
-        running.spawn(async move { play(bench.client().await, key, kind, detail).await });
+        traffic.start(KEYS[usize::try_from(key).unwrap_or(0)], kind, detail).await;
     }
-    expected += running.join_all().await.into_iter().sum::<usize>();
+    let expected = traffic.end().await;
     until(|| bench.open_connections() == 0).await;
     let lines = bench.assert_idle(expected).await;
     for key in &KEYS[..4] {
