@@ -10,7 +10,7 @@ const CORES: usize = 2;
 /// Open streams of the test with the most.
 pub(super) const MANY: u32 = 10_000;
 /// Files beside the sockets of open streams: logs, listeners, kept-alive connections, streams that just end.
-const SPARE_FILES: u32 = 2000;
+const SPARE_FILES: u32 = 200;
 /// No test needs more.
 const ENOUGH_FILES: u32 = 65_536;
 /// Load average above which other work is said to be there.
