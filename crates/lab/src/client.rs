@@ -2,6 +2,7 @@
 //! ended.
 
 mod outcome;
+mod reused;
 mod stream;
 
 pub use outcome::Outcome;
@@ -14,6 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reused::Reused;
 use std::time::Duration;
 
 /// Idle connections are given up long before the server closes them (uvicorn: after 5 s), so that a busy machine does not
@@ -37,6 +39,7 @@ pub enum BadTarget {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     client: Client<HttpConnector, Full<Bytes>>,
+    reused: Reused,
     base: String,
     authorization: Option<HeaderValue>,
 }
@@ -70,7 +73,7 @@ impl Endpoint {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
-        Ok(Self { client, base, authorization: key.map(bearer).transpose()? })
+        Ok(Self { client, reused: Reused::default(), base, authorization: key.map(bearer).transpose()? })
     }
 
     /// A GET.
@@ -131,10 +134,17 @@ impl Endpoint {
         }
         // A URI that does not parse, or a session that no header can carry.
         let request = request.body(Full::new(body)).map_err(|_| Outcome::NoAnswer)?;
-        self.client.request(request).await.map_err(|error| match error.is_connect() {
-            true => Outcome::NotConnected,
-            false => Outcome::NoAnswer,
-        })
+        loop {
+            match self.client.request(request.clone()).await {
+                Ok(response) => {
+                    self.reused.answered(&response);
+                    return Ok(response);
+                }
+                Err(error) if error.is_connect() => return Err(Outcome::NotConnected),
+                Err(error) if self.reused.broke(&error) => {}
+                Err(_) => return Err(Outcome::NoAnswer),
+            }
+        }
     }
 }
 
@@ -148,17 +158,4 @@ async fn whole(response: Response<Incoming>) -> Result<Whole, Outcome> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_http_urls_are_taken_with_or_without_their_version() {
-        for url in ["https://host", "host:80", "http://", "/v1", ""] {
-            assert_eq!(Endpoint::new(url, None).err(), Some(BadTarget::Url(url.to_owned())));
-        }
-        for url in ["http://host:1", "http://host:1/", "http://host:1/v1", "http://host:1/v1/"] {
-            assert_eq!(Endpoint::new(url, None).unwrap().uri("/v1/models"), "http://host:1/v1/models");
-        }
-        assert_eq!(Endpoint::new("http://h", Some("a\nb")).err(), Some(BadTarget::Key));
-    }
-}
+mod tests;
