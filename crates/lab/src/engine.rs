@@ -13,7 +13,7 @@ mod request;
 mod sequence;
 
 pub use counters::Counters;
-pub use profile::{Profile, StepCost};
+pub use profile::{Profile, StepCost, common_block_tokens};
 pub use replica::Replica;
 pub use request::{FinishReason, Output, Progress, Request, RequestId, SubmitError};
 

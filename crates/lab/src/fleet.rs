@@ -35,28 +35,29 @@ mod attempt;
 mod condition;
 mod decider;
 mod gateway;
+mod guard;
 mod host;
 mod job;
 mod record;
 mod request;
+mod routing;
 mod settings;
 
 pub use condition::{Condition, flapping};
 pub use decider::{Ask, AttemptEnd, Chosen, Decider, Order, Report};
-pub use gateway::{Choosing, Gateway};
+pub use gateway::Gateway;
 pub use host::Host;
 pub use job::{Job, JobId, Poison};
 pub use record::{Happening, Outcome, Record};
-pub use settings::Settings;
+pub use routing::{Choosing, PoolPart, RoutePart};
+pub use settings::{Fallback, Limits, Settings};
 
 use crate::engine::Output;
 use agenda::{Agenda, Event};
+use guard::{Guard, guards};
 use request::Request;
-use sluicegate_core::{PoisonList, ReplicaId, RetryBudget, Scrape, Time};
+use sluicegate_core::{ReplicaId, Scrape, Time};
 use std::collections::VecDeque;
-
-/// Suspected requests that are remembered at most.
-const POISON_ENTRIES: usize = 1000;
 
 /// A decider, its replicas and its clients.
 #[derive(Debug)]
@@ -68,8 +69,10 @@ pub struct Fleet<D> {
     agenda: Agenda,
     now: Time,
     happenings: VecDeque<Happening>,
-    budget: RetryBudget,
-    poison: PoisonList,
+    /// By route; the last one is of those that have no limits of their own.
+    guards: Vec<Guard>,
+    /// Tokens in one of the jobs' blocks.
+    block_tokens: u32,
     /// The tick that stands in the agenda.
     tick: Option<Time>,
     /// The decider was called since its orders were read last.
@@ -82,10 +85,12 @@ impl<D: Decider> Fleet<D> {
     /// All replicas are up and idle, their caches empty. The decider must know of as many of them.
     #[must_use]
     pub fn new(settings: Settings, decider: D) -> Self {
+        let block_tokens = settings.block_tokens();
+        let host = |index| Host::new(settings.profile_of(index), block_tokens);
         Self {
-            hosts: (0..settings.replicas).map(|index| Host::new(settings.profile_of(index))).collect(),
-            budget: RetryBudget::new(&settings.retry),
-            poison: PoisonList::new(settings.poison_ttl, POISON_ENTRIES),
+            hosts: (0..settings.replicas).map(host).collect(),
+            guards: guards(&settings),
+            block_tokens,
             settings,
             decider,
             requests: Vec::new(),
@@ -122,7 +127,7 @@ impl<D: Decider> Fleet<D> {
     /// One replica more, up and idle. The decider is to be told through [`Fleet::with_decider`].
     pub fn add_host(&mut self) -> ReplicaId {
         let id = ReplicaId(u32::try_from(self.hosts.len()).unwrap_or(u32::MAX));
-        self.hosts.push(Host::new(self.settings.profile_of(self.hosts.len())));
+        self.hosts.push(Host::new(self.settings.profile_of(self.hosts.len()), self.block_tokens));
         id
     }
 
@@ -216,7 +221,7 @@ impl<D: Decider> Fleet<D> {
                 Order::Canary(replica) => self.start_canary(replica),
                 Order::AbortUnanswered(replica) => self.abort_unanswered(replica),
                 Order::Send { job, replica, reason } => self.granted(job, replica, reason),
-                Order::Deny { job, outcome } => self.end(job, outcome),
+                Order::Deny { job, outcome } => self.exhausted(job, outcome),
                 Order::Note(transition) => self.happenings.push_back(Happening::Transition(transition)),
             }
         }

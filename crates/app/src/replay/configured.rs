@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use anyhow::{bail, ensure};
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::fleet::{Choosing, Gateway, Job, Settings};
+use sluicegate_lab::fleet::{Choosing, Gateway, Job, Limits, Settings};
 use sluicegate_lab::replay::at_speed;
 use sluicegate_proxy::plan::{Plan, PoolPlan, RouteMode, RoutePlan, RoutesPlan, Slots};
 
@@ -98,11 +98,14 @@ fn contestant(
         replicas: pool.replicas.len(),
         profile: profile.clone(),
         scrape_timeout: pool.scrape_timeout,
-        connect_timeout: route.timeouts.connect,
-        silence: route.timeouts.stream_silence,
-        total: route.timeouts.total,
-        retry: route.retry.clone(),
-        poison_ttl: route.poison_ttl,
+        limits: Limits {
+            connect_timeout: route.timeouts.connect,
+            silence: route.timeouts.stream_silence,
+            total: route.timeouts.total,
+            retry: route.retry.clone(),
+            poison_ttl: route.poison_ttl,
+            fallback: None,
+        },
         ..Settings::default()
     };
     let slots = match pool.slots {
@@ -113,7 +116,7 @@ fn contestant(
     };
     let gateway = Gateway::new(pool.settings.clone(), &settings, slots, seed)
         .with_queue(route.queue)
-        .with_mode(choosing(&route.mode));
+        .with_mode(&choosing(&route.mode));
     let name = format!("pool {}", pool.name);
     Contestant { name, settings, decider: Box::new(gateway), jobs: Cow::Owned(jobs) }
 }

@@ -119,6 +119,15 @@ impl Profile {
     }
 }
 
+/// Tokens of the largest blocks that fit into those of all of these without a rest; 1 where there are none.
+#[must_use]
+pub fn common_block_tokens<'p>(profiles: impl Iterator<Item = &'p Profile>) -> u32 {
+    fn divisor(a: u32, b: u32) -> u32 {
+        if b == 0 { a } else { divisor(b, a % b) }
+    }
+    profiles.map(|profile| profile.block_tokens.max(1)).reduce(divisor).unwrap_or(1)
+}
+
 impl Default for Profile {
     fn default() -> Self {
         Self::gpu_8b()

@@ -1,26 +1,30 @@
 //! The life of a request: a place, attempts, first byte, end. The same steps as the data plane's.
 
 use super::agenda::Event;
+use super::guard::{Guard, guard_of};
 use super::host::Taken;
-use super::request::Phase;
-use super::{Ask, AttemptEnd, Chosen, Condition, Decider, Fleet, Happening, JobId, Outcome, Poison, Report};
+use super::request::{First, Phase};
+use super::{
+    Ask, AttemptEnd, Chosen, Condition, Decider, Fleet, Happening, JobId, Outcome, Poison, Record, Report,
+};
 use crate::engine::{self, Output};
-use sluicegate_core::{AttemptFailure, Failure, KeyIndex, Next, ReplicaId, Verdict};
+use sluicegate_core::{AttemptFailure, Attempts, Failure, KeyIndex, Next, Reason, ReplicaId, Verdict};
 
 impl<D: Decider> Fleet<D> {
     pub(super) fn arrive(&mut self, id: JobId) {
         let now = self.now;
         let Some(request) = self.requests.get(id.index()) else { return };
-        self.agenda.put(now + self.settings.total, Event::Total(id));
+        let guard = guard_of(&mut self.guards, &request.job);
+        self.agenda.put(now + guard.limits.total, Event::Total(id));
         if let Some(patience) = request.job.patience {
             self.agenda.put(now + patience, Event::Leave(id));
         }
         let suspect =
-            request.job.fingerprint.is_some_and(|print| self.poison.is_suspect(now, print).is_some());
+            request.job.fingerprint.is_some_and(|print| guard.poison.is_suspect(now, print).is_some());
+        guard.budget.request(now, KeyIndex(0));
         if suspect {
-            return self.end(id, Outcome::RejectedPoison);
+            return self.exhausted(id, Outcome::RejectedPoison);
         }
-        self.budget.request(now, KeyIndex(0));
         self.ask(id, false);
     }
 
@@ -28,7 +32,8 @@ impl<D: Decider> Fleet<D> {
     fn ask(&mut self, id: JobId, with_room: bool) {
         let Some(request) = self.requests.get(id.index()) else { return };
         let tried = request.attempts.tried();
-        let ask = Ask { id, job: &request.job, tried, with_room, hosts: &self.hosts };
+        let fallback = request.fallen_back.is_some();
+        let ask = Ask { id, job: &request.job, tried, with_room, fallback, hosts: &self.hosts };
         self.called = true;
         match self.decider.choose(self.now, &ask) {
             Chosen::Replica { replica, reason } => self.send(id, replica, reason),
@@ -36,9 +41,39 @@ impl<D: Decider> Fleet<D> {
             Chosen::Refused(otherwise) => {
                 // What a replica said is worth more than that there is no other.
                 let failed = request.failure.is_some();
-                self.end(id, if failed { Outcome::UpstreamError } else { otherwise });
+                self.exhausted(id, if failed { Outcome::UpstreamError } else { otherwise });
             }
         }
+    }
+
+    /// The targets, or the fallback, have nothing more to offer: the fallback's turn, or the end.
+    pub(super) fn exhausted(&mut self, id: JobId, outcome: Outcome) {
+        let request = &mut self.requests[id.index()];
+        let status = match request.failure {
+            Some(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status)) => Some(status),
+            _ => None,
+        };
+        if let Some(First { outcome: first, replica, reason }) = request.fallen_back {
+            if status.is_some() {
+                return self.end(id, outcome);
+            }
+            // It has nothing to show: what the targets said is worth more.
+            (request.record.replica, request.record.reason) = (replica, reason);
+            return self.end(id, first);
+        }
+        let fallback = guard_of(&mut self.guards, &request.job).limits.fallback;
+        let takes_over = fallback.is_some_and(|on| status.is_none_or(|status| on.is_on(status)));
+        if !takes_over {
+            return self.end(id, outcome);
+        }
+        if let Phase::Waiting { since } = request.phase {
+            request.record.queued += self.now.since(since);
+        }
+        let Record { replica, reason, .. } = request.record;
+        request.fallen_back = Some(First { outcome, replica, reason });
+        (request.phase, request.failure) = (Phase::Idle, None);
+        request.attempts = Attempts::new();
+        self.ask(id, false);
     }
 
     /// A waiting request has its place.
@@ -55,6 +90,7 @@ impl<D: Decider> Fleet<D> {
         let request = &mut self.requests[id.index()];
         request.attempts.started(replica);
         request.phase = Phase::Sent { replica, answered: false };
+        let reason = if request.fallen_back.is_some() { Reason::Fallback.as_str() } else { reason };
         let record = &mut request.record;
         (record.replica, record.reason, record.sent) = (Some(replica), reason, Some(now));
         (record.attempts, record.cached_tokens, record.output_tokens) = (record.attempts + 1, 0, 0);
@@ -63,11 +99,12 @@ impl<D: Decider> Fleet<D> {
             return self.fail(id, AttemptFailure::Refused);
         };
         host.open.insert(id);
+        let connect_timeout = guard_of(&mut self.guards, &request.job).limits.connect_timeout;
         let work = engine::Request {
             prompt_tokens: request.job.prompt_tokens,
             output_tokens: request.job.output_tokens,
             finish: engine::FinishReason::Stop,
-            block_hashes: request.job.blocks.to_vec(),
+            block_hashes: host.hashes(&request.job.blocks),
         };
         let attempt = request.record.attempts;
         let poison = request.job.poison.filter(|_| !host.condition().is_gone());
@@ -84,7 +121,7 @@ impl<D: Decider> Fleet<D> {
             Taken::Refused => self.fail(id, AttemptFailure::Refused),
             Taken::Status(status) => self.fail(id, AttemptFailure::Status(status)),
             Taken::Nothing => {
-                let at = now + self.settings.connect_timeout;
+                let at = now + connect_timeout;
                 self.agenda.put(at, Event::Fail(id, attempt, AttemptFailure::ConnectFailed));
             }
         }
@@ -124,6 +161,7 @@ impl<D: Decider> Fleet<D> {
         request.phase = Phase::Sent { replica, answered: true };
         request.record.first_byte = Some(now);
         let booking = request.attempts.answered();
+        let silence = guard_of(&mut self.guards, &request.job).limits.silence;
         self.called = true;
         if let Some((replica, verdict)) = booking {
             let last_byte = self.last_byte(replica);
@@ -131,7 +169,7 @@ impl<D: Decider> Fleet<D> {
         }
         self.decider.first_byte(now, id);
         if stream {
-            self.agenda.put(now + self.settings.silence, Event::Silence(id));
+            self.agenda.put(now + silence, Event::Silence(id));
         }
         self.happenings.push_back(Happening::FirstByte { at: now, job: id, replica });
     }
@@ -149,15 +187,18 @@ impl<D: Decider> Fleet<D> {
     fn fail(&mut self, id: JobId, failure: AttemptFailure) {
         let request = &mut self.requests[id.index()];
         request.failure = Some(failure);
-        let (verdict, next) =
-            request.attempts.failed(self.now, failure, &self.settings.retry, &mut self.budget);
+        let Guard { limits, budget, .. } = guard_of(&mut self.guards, &request.job);
+        let (verdict, next) = request.attempts.failed(self.now, failure, &limits.retry, budget);
         self.release(id, verdict, false);
         let full = failure == AttemptFailure::Status(429);
         match next {
             Next::Retry => self.ask(id, full),
             Next::GiveUp => {
                 let fault_of_client = matches!(failure, AttemptFailure::Status(400..=499));
-                self.end(id, if fault_of_client { Outcome::ClientError } else { Outcome::UpstreamError });
+                self.exhausted(
+                    id,
+                    if fault_of_client { Outcome::ClientError } else { Outcome::UpstreamError },
+                );
             }
         }
     }
@@ -195,7 +236,7 @@ impl<D: Decider> Fleet<D> {
         if request.attempts.is_suspect()
             && let Some(print) = request.job.fingerprint
         {
-            self.poison.suspect(now, print);
+            guard_of(&mut self.guards, &request.job).poison.suspect(now, print);
         }
         (request.record.end, request.record.outcome) = (now, outcome);
         self.happenings.push_back(Happening::Ended(request.record.clone()));
@@ -242,7 +283,7 @@ impl<D: Decider> Fleet<D> {
         if request.phase == Phase::Over {
             return;
         }
-        let due = request.last_token + self.settings.silence;
+        let due = request.last_token + guard_of(&mut self.guards, &request.job).limits.silence;
         if due > self.now {
             return self.agenda.put(due, Event::Silence(id));
         }

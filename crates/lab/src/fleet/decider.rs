@@ -42,13 +42,15 @@ pub struct Ask<'a> {
     pub tried: &'a [ReplicaId],
     /// It follows a 429: only a replica with room will do.
     pub with_room: bool,
+    /// None of its route's targets can serve it: only the fallback will do. Only for routes that have one.
+    pub fallback: bool,
     /// The replicas as they truly are. For the oracle, and for "fresh" metrics; no gateway can see into them.
     pub hosts: &'a [Host],
 }
 
 impl Ask<'_> {
-    /// The whole blocks of the prompt, in the engines' block size. [`Job::blocks`] goes on into the answer, which nobody
-    /// knows yet.
+    /// The whole blocks of the prompt, where all engines have the same block size. [`Job::blocks`] goes on into the answer,
+    /// which nobody knows yet.
     #[must_use]
     pub fn prompt_blocks(&self) -> &[u64] {
         let block_tokens = self.hosts.first().map_or(1, |host| host.profile().block_tokens.max(1));

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Host {
     engine: Replica,
     profile: Profile,
+    /// Blocks of a job in one of the engine's.
+    step: usize,
     condition: Condition,
     /// How long the engine's own time has stood still, up to the last thaw.
     stood: Duration,
@@ -38,9 +40,11 @@ pub(super) enum Taken {
 }
 
 impl Host {
-    pub(super) fn new(profile: Profile) -> Self {
+    /// Jobs' blocks are of `block_tokens` tokens.
+    pub(super) fn new(profile: Profile, block_tokens: u32) -> Self {
         Self {
             engine: Replica::new(profile.clone()),
+            step: (profile.block_tokens / block_tokens.max(1)).max(1) as usize,
             profile,
             condition: Condition::Up,
             stood: Duration::ZERO,
@@ -74,6 +78,11 @@ impl Host {
     #[must_use]
     pub fn inflight(&self) -> usize {
         self.open.len()
+    }
+
+    /// A job's blocks in the engine's own block size: a hash stands for everything before it, too.
+    pub(super) fn hashes(&self, blocks: &[u64]) -> Vec<u64> {
+        blocks.iter().copied().skip(self.step - 1).step_by(self.step).collect()
     }
 
     pub(super) fn take(&mut self, now: Time, job: JobId, request: Request) -> Taken {

@@ -1,6 +1,6 @@
 //! What comes in: requests, decided beforehand.
 
-use sluicegate_core::{KeyIndex, Session, Time};
+use sluicegate_core::{KeyIndex, RouteIndex, Session, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ pub struct Job {
     pub prompt_tokens: u32,
     /// Tokens of its answer.
     pub output_tokens: u32,
-    /// Chained hashes of the leading whole blocks of prompt and answer, in the engines' block size: see
+    /// Chained hashes of the leading whole blocks of prompt and answer, in the block size of
+    /// [`Settings::block_tokens`](super::Settings::block_tokens): see
     /// [`engine::Request::block_hashes`](crate::engine::Request::block_hashes).
     pub blocks: Arc<[u64]>,
     /// Its session, where a source names one.
@@ -36,6 +37,10 @@ pub struct Job {
     pub prefix: Option<u64>,
     /// Who asks.
     pub key: KeyIndex,
+    /// The key's class in queues: higher goes first.
+    pub priority: i32,
+    /// The route that its model selects, by its place among the gateway's.
+    pub route: RouteIndex,
     /// Whether the answer is a stream; else its first byte comes with its last.
     pub stream: bool,
     /// How long after its arrival the client leaves, if it has no whole answer by then.
@@ -58,6 +63,8 @@ impl Job {
             session: None,
             prefix: None,
             key: KeyIndex(0),
+            priority: 0,
+            route: RouteIndex(0),
             stream: true,
             patience: None,
             poison: None,

@@ -14,6 +14,16 @@ pub(super) struct Request {
     pub(super) failure: Option<AttemptFailure>,
     /// When a token of it was generated last.
     pub(super) last_token: Time,
+    /// It has gone to the fallback, and this is what the targets had come to.
+    pub(super) fallen_back: Option<First>,
+}
+
+/// What the targets came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First {
+    pub(super) outcome: Outcome,
+    pub(super) replica: Option<ReplicaId>,
+    pub(super) reason: &'static str,
 }
 
 /// Where a request stands.
@@ -57,6 +67,7 @@ impl Request {
             phase: Phase::Idle,
             record,
             failure: None,
+            fallen_back: None,
         }
     }
 }

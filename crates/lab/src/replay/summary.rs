@@ -37,22 +37,29 @@ pub struct Spread {
 }
 
 impl Summary {
-    /// Sums a run up.
+    /// Sums a run of one pool up.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        let ok = || run.records.iter().filter(|record| record.outcome == Outcome::Ok);
+        Self::of_records(run.records.iter(), &run.worst_imbalance(|_| true))
+    }
+
+    /// Sums some records up, with the imbalance of whatever served them.
+    #[must_use]
+    pub fn of_records<'r>(records: impl Iterator<Item = &'r Record> + Clone, imbalance: &[u32]) -> Self {
+        let ok = || records.clone().filter(|record| record.outcome == Outcome::Ok);
         let sum = |tokens: fn(&Record) -> u32| ok().map(|record| f64::from(tokens(record))).sum::<f64>();
         let mean = |sum: f64, n: usize| if n == 0 { 0.0 } else { sum / n as f64 };
-        let queued: f64 = run.records.iter().map(|record| record.queued.as_secs_f64()).sum();
+        let queued: f64 = records.clone().map(|record| record.queued.as_secs_f64()).sum();
         let prompt = sum(|record| record.prompt_tokens);
+        let requests = records.clone().count();
         Self {
-            requests: run.records.len(),
+            requests,
             ok: ok().count(),
             ttft: Spread::of(ok().filter_map(Record::ttft)),
             total: Spread::of(ok().map(Record::total)),
-            queued: mean(queued, run.records.len()),
+            queued: mean(queued, requests),
             hit_rate: if prompt == 0.0 { 0.0 } else { sum(|record| record.cached_tokens) / prompt },
-            imbalance: mean(run.imbalance.iter().map(|n| f64::from(*n)).sum(), run.imbalance.len()),
+            imbalance: mean(imbalance.iter().map(|n| f64::from(*n)).sum(), imbalance.len()),
         }
     }
 }

@@ -101,8 +101,8 @@ pub(super) fn fleet_settings(spec: &FleetSpec, off: Option<Rule>) -> Settings {
     profile.max_num_seqs = spec.max_num_seqs.unwrap_or(profile.max_num_seqs);
     let mut settings = Settings { replicas: spec.replicas, profile, ..Settings::default() };
     match off {
-        Some(Rule::Retries) => settings.retry.attempts = 1,
-        Some(Rule::PoisonGuard) => settings.poison_ttl = Duration::ZERO,
+        Some(Rule::Retries) => settings.limits.retry.attempts = 1,
+        Some(Rule::PoisonGuard) => settings.limits.poison_ttl = Duration::ZERO,
         _ => {}
     }
     settings
@@ -136,5 +136,5 @@ pub(super) fn gateway(
     }
     let limits = QueueLimits { max_length: spec.queue_length, max_wait: spec.queue_wait.0 };
     let gateway = Gateway::new(pool, settings, spec.slots, seed).with_queue(limits);
-    if off == Some(Rule::Load) { gateway.with_mode(Choosing::RoundRobin) } else { gateway }
+    if off == Some(Rule::Load) { gateway.with_mode(&Choosing::RoundRobin) } else { gateway }
 }

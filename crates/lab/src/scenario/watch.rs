@@ -45,7 +45,7 @@ impl Watch {
 
     /// How much later than at the best place the first token is predicted where the request will go.
     fn lateness(&mut self, now: Time, ask: &Ask<'_>) -> Option<f64> {
-        let explanation = self.gateway.explain(now, ask);
+        let explanation = self.gateway.explain(now, ask)?;
         let chosen = explanation.outcome.ok()?.replica;
         let first_token = |candidate: &sluicegate_core::Candidate| {
             let predicted = candidate.predicted.filter(|_| candidate.excluded.is_none())?;

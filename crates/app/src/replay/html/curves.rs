@@ -77,7 +77,7 @@ fn over_time(run: &PolicyRun) -> Vec<(f64, f64)> {
 }
 
 fn imbalance(run: &PolicyRun) -> Vec<(f64, f64)> {
-    let seconds = &run.run.imbalance;
+    let seconds = run.run.worst_imbalance(|_| true);
     let size = seconds.len().div_ceil(POINTS).max(1);
     let mean = |part: &[u32]| part.iter().map(|n| f64::from(*n)).sum::<f64>() / part.len() as f64;
     let point = |(place, part): (usize, &[u32])| ((place as f64 + 0.5) * size as f64 / 60.0, mean(part));
