@@ -87,10 +87,9 @@ pub(crate) fn command(root: &Path, words: &[&str]) -> Result<()> {
 }
 
 fn side_by_side(bench: &Bench, arguments: &Arguments) -> Result<()> {
-    if arguments.install {
-        install::all(&arguments.peers)?;
-    }
+    let failures = if arguments.install { install::all(&arguments.peers) } else { Vec::new() };
     let mut results = Results::new(bench.machine, arguments.command_line());
+    results.remarks.extend(failures);
     let mut present: Vec<&Peer> = Vec::new();
     for peer in &arguments.peers {
         match bench.version_of(peer) {

