@@ -29,8 +29,8 @@ fn request(session: Option<u64>) -> PickRequest<'static> {
 
 /// Choice, lease, first byte and release.
 fn decide(pool: &mut Pool, now: Time, request: &PickRequest<'_>) {
-    let picked = pool.pick(now, request).expect("all are LIVE");
-    pool.answered(now, &picked.lease);
+    let mut picked = pool.pick(now, request).expect("all are LIVE");
+    pool.answered(now, &mut picked.lease);
     pool.release(now, black_box(picked).lease, Verdict::Success, None);
 }
 

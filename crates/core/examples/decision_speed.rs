@@ -71,10 +71,10 @@ fn measure(replicas: usize, len: u64, mode: Mode<'static>) -> (f64, f64) {
             choosing += begun.elapsed();
             open.push_back(picked.expect("all are LIVE"));
             if open.len() > OPEN * replicas
-                && let Some(picked) = open.pop_front()
+                && let Some(mut picked) = open.pop_front()
             {
                 let begun = Instant::now();
-                pool.answered(now, &picked.lease);
+                pool.answered(now, &mut picked.lease);
                 pool.release(now, picked.lease, Verdict::Success, None);
                 following += begun.elapsed();
             }

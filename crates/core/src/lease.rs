@@ -16,6 +16,8 @@ pub struct Lease {
     pub(crate) weight: Weight,
     pub(crate) sent_at: Time,
     pub(crate) sent_after: ScrapeCount,
+    /// Its first byte has come.
+    pub(crate) answered: bool,
     /// The replica's spell of service at the pick.
     pub(crate) era: u32,
     pub(crate) holds: Holds,

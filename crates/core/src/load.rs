@@ -32,6 +32,8 @@ pub(crate) struct Load {
     weight: u64,
     sent: SentSince,
     foreign: Foreign,
+    /// Requests that the last scrape showed waiting, less the own ones that have left the queue since.
+    waiting: u32,
 }
 
 /// Requests that others have put on the engine: those that it runs beyond the gateway's own. They are known until the
@@ -86,6 +88,15 @@ impl Load {
         }
     }
 
+    /// An own request has its first byte, or has ended without one: where the last scrape can have seen it wait, one
+    /// waits less. Engines take requests in order, so whoever else was shown waiting has come a place nearer. True
+    /// where that changes something.
+    pub(crate) fn unqueued(&mut self, sent: ScrapeCount) -> bool {
+        let changes = self.waiting > 0 && sent < self.sent.counted_from;
+        self.waiting -= u32::from(changes);
+        changes
+    }
+
     pub(crate) fn scrape_started(&mut self) {
         self.sent.started.0 += 1;
         self.sent.since_started = 0;
@@ -95,6 +106,7 @@ impl Load {
     /// A good scrape came back. `None`: no metrics, own counts alone from here on.
     pub(crate) fn scraped(&mut self, load: Option<EngineLoad>) {
         self.scraped = load;
+        self.waiting = load.map_or(0, |engine| engine.waiting);
         self.foreign.count = load.map_or(0, |engine| engine.running.saturating_sub(self.foreign.own));
         self.sent.counted_from = self.sent.started;
         self.sent.since_counted = self.sent.since_started;
@@ -148,11 +160,10 @@ impl Load {
     }
 
     /// Whether a slot is free, in counts and not in weights; `None` where slots are not known. At the scrape this is
-    /// `max(running, inflight) < slots`; from then on own requests are followed one by one.
+    /// `max(running, inflight) < slots` and nobody waiting; from then on own requests are followed one by one.
     pub(crate) fn free_slot(&self) -> Option<bool> {
-        let engine = self.scraped.unwrap_or_default();
         let taken = self.foreign.count.saturating_add(self.inflight);
-        self.slots.map(|slots| taken < slots && engine.waiting == 0)
+        self.slots.map(|slots| taken < slots && self.waiting == 0)
     }
 
     pub(crate) fn check(&self) {
@@ -160,6 +171,10 @@ impl Load {
         assert!((self.inflight == 0) == (self.weight == 0), "weight without requests");
         assert!(self.sent.since_started <= self.sent.since_counted, "a later scrape counts fewer");
         assert!(self.sent.since_counted <= self.inflight, "only open requests count as sent");
+        assert!(
+            self.waiting <= self.scraped.map_or(0, |engine| engine.waiting),
+            "nobody begins to wait unseen"
+        );
         assert!(self.inflight <= self.foreign.own, "no more own requests than there were at most");
     }
 }

@@ -22,9 +22,9 @@ fn a_hundred(pool: &mut Pool, now: &mut Time, talks: u64, blocks: &mut Vec<u64>)
         let prompt = Prompt { tokens: 15_000, blocks, block_tokens: 256, whole_answer: false };
         let request =
             PickRequest { weight: Weight(15_000), prompt, mode: Mode::Predictive, ..PickRequest::default() };
-        let picked = pool.pick(*now, &request).expect("all are LIVE");
+        let mut picked = pool.pick(*now, &request).expect("all are LIVE");
         *now = *now + Duration::from_millis(100);
-        pool.answered(*now, &picked.lease);
+        pool.answered(*now, &mut picked.lease);
         pool.release(*now, picked.lease, Verdict::Success, None);
     }
     region.change().allocations
@@ -86,9 +86,9 @@ fn a_choice_in_adaptive_mode_allocates_nothing() {
                     prefix: Some(turn % 7),
                     ..PickRequest::default()
                 };
-                let picked = pool.pick(now, &request).expect("all are LIVE");
+                let mut picked = pool.pick(now, &request).expect("all are LIVE");
                 now = now + Duration::from_millis(1);
-                pool.answered(now, &picked.lease);
+                pool.answered(now, &mut picked.lease);
                 pool.release(now, picked.lease, Verdict::Success, None);
             }
             region.change().allocations

@@ -206,7 +206,7 @@ async fn run_attempts(
         record.chosen(Chosen { target, replica, reason: reserved.reason }, reserved.spilled);
         let (failure, answer) = match ask::attempt(client, &sending, record, &lease).await {
             End::Answered(exchange) => {
-                begin_answer(&sending, search, &lease, &exchange);
+                begin_answer(&sending, search, &mut lease, &exchange);
                 return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
             }
             End::Refused(answer) => {
@@ -244,7 +244,12 @@ async fn run_attempts(
 }
 
 /// Takes note of an answer that is about to be shown.
-fn begin_answer(out: &Sending<'_, '_, '_>, search: &mut Search<'_>, lease: &LeaseGuard, exchange: &Exchange) {
+fn begin_answer(
+    out: &Sending<'_, '_, '_>,
+    search: &mut Search<'_>,
+    lease: &mut LeaseGuard,
+    exchange: &Exchange,
+) {
     // An error, or a tokenizer's answer, says nothing of the engine behind the replica's front process.
     if exchange.status >= 400 || !reaches_the_engine(out.endpoint) {
         return;

@@ -107,6 +107,36 @@ fn a_request_that_ends_and_one_that_begins_while_the_scrape_is_out_are_not_taken
 }
 
 #[test]
+fn a_request_that_was_shown_waiting_is_in_nobodys_way_once_an_own_one_has_left_the_queue() {
+    // own requests at the scrape, how many the engine shows waiting, own ones that have left its queue since: begun before
+    // the scrape, after it -> is a slot free?
+    type Row = (usize, u32, usize, usize, bool);
+    let rows: [Row; 7] = [
+        (4, 0, 0, 0, true),
+        (4, 2, 0, 0, false),
+        (4, 2, 1, 0, false),
+        (4, 2, 2, 0, true),
+        (4, 2, 4, 0, true),
+        // Nobody has seen those wait that came later.
+        (4, 2, 1, 3, false),
+        // The others' still wait.
+        (1, 3, 1, 0, false),
+    ];
+    for (own, waiting, before, after, free) in rows {
+        let mut load = Load::new(Some(100));
+        let early: Vec<ScrapeCount> = (0..own).map(|_| load.reserve(Weight(1000))).collect();
+        load.scrape_started();
+        let late: Vec<ScrapeCount> = (0..after).map(|_| load.reserve(Weight(1000))).collect();
+        load.scraped(Some(EngineLoad { running: 2, waiting, ..EngineLoad::default() }));
+        let seen = early.iter().take(before).filter(|sent| load.unqueued(**sent)).count();
+        assert_eq!(seen, before.min(waiting as usize));
+        assert!(late.iter().all(|sent| !load.unqueued(*sent)));
+        assert_eq!(load.free_slot(), Some(free), "{own} own, {waiting} waiting, {before} + {after} left");
+        load.check();
+    }
+}
+
+#[test]
 fn with_several_gateways_only_what_was_sent_since_the_scrape_is_added() {
     let mut load = load(None, Some((3, 0)), &[]);
     let before = load.reserve(Weight(1000));

@@ -21,6 +21,9 @@ impl Pool {
         let Some(place) = self.place(lease.replica) else { return };
         let replica = &mut self.replicas[place];
         replica.load.give_back(lease.weight, lease.sent_after);
+        if !lease.answered {
+            replica.load.unqueued(lease.sent_after);
+        }
         debug_assert!(self.leases.count > 0, "a lease was given back twice");
         self.leases.count = self.leases.count.saturating_sub(1);
         self.leases.weight = self.leases.weight.saturating_sub(lease.weight.0);

@@ -12,11 +12,13 @@ use crate::time::Time;
 impl Pool {
     /// The first answer byte is on its way to the client: pins are made, renewed or moved. Only a LIVE replica takes
     /// pins.
-    pub fn answered(&mut self, now: Time, lease: &Lease) {
+    pub fn answered(&mut self, now: Time, lease: &mut Lease) {
         let now = self.advance(now);
         let Some(place) = self.place(lease.replica) else { return };
         let replica = &mut self.replicas[place];
         replica.health.answer_begun(now);
+        let first = !std::mem::replace(&mut lease.answered, true);
+        let unqueued = first && replica.load.unqueued(lease.sent_after);
         if let (Some(predictor), Some(sent)) = (&mut self.predictor, lease.sent) {
             predictor.answered(now, replica.seat, sent);
         }
@@ -24,6 +26,11 @@ impl Pool {
             for hold in [lease.holds.session, lease.holds.prefix].into_iter().flatten() {
                 self.hold(now, hold, lease.replica);
             }
+        }
+        if unqueued {
+            // It may have been the last one in the way of a slot.
+            self.refresh(lease.replica);
+            return self.settle(now);
         }
         self.check();
     }
@@ -80,6 +87,7 @@ impl Pool {
             weight,
             sent_at: now,
             sent_after,
+            answered: false,
             era: replica.health.era(),
             holds: choice.holds,
             sent: self

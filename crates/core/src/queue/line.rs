@@ -1,6 +1,7 @@
 //! Requests that can go to the same replicas.
 
 use crate::ids::{KeyIndex, ModelId, ReplicaId};
+use crate::modes::Mode;
 use crate::pick::PickRequest;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     pub(crate) only: Option<ReplicaId>,
     /// They do not wait for a replica to come back.
     pub(crate) has_fallback: bool,
+    /// They go where they cost least; the others by the five steps.
+    pub(crate) by_cost: bool,
     /// Of each key (in each class) that waits here one, and of the retries all.
     pub(super) heads: BTreeSet<Rank>,
 }
@@ -41,13 +44,14 @@ pub(crate) struct Rank {
 impl Line {
     pub(super) fn new(request: &PickRequest<'_>, tried: Tried) -> Self {
         let PickRequest { model, only, has_fallback, .. } = *request;
-        Self { model, tried, only, has_fallback, heads: BTreeSet::new() }
+        Self { model, tried, only, has_fallback, by_cost: by_cost(request), heads: BTreeSet::new() }
     }
 
     /// Its requests can go where this one can, and wait as long.
     pub(super) fn takes(&self, request: &PickRequest<'_>, tried: &Tried) -> bool {
         let PickRequest { model, only, has_fallback, .. } = *request;
-        (self.model, self.only, self.has_fallback) == (model, only, has_fallback) && self.tried == *tried
+        let same = (self.model, self.only, self.has_fallback) == (model, only, has_fallback);
+        same && self.by_cost == by_cost(request) && self.tried == *tried
     }
 
     /// Who is first here. A line without anybody is removed, so there is always one.
@@ -63,10 +67,32 @@ impl Line {
     }
 }
 
+fn by_cost(request: &PickRequest<'_>) -> bool {
+    matches!(request.mode, Mode::Predictive)
+}
+
 /// The tried replicas as a line knows them: a set.
 pub(super) fn tried(replicas: &[ReplicaId]) -> Tried {
     let mut tried = Tried::from_slice(replicas);
     tried.sort_unstable();
     tried.dedup();
     tried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Weight;
+
+    #[test]
+    fn those_who_go_where_it_costs_least_wait_in_a_line_of_their_own_and_get_their_places_by_cost() {
+        let asks = |mode| PickRequest { mode, ..PickRequest::default() };
+        for (mode, by_cost) in [(Mode::Predictive, true), (Mode::Adaptive, false), (Mode::RoundRobin, false)]
+        {
+            let line = Line::new(&asks(mode), Tried::new());
+            assert_eq!(line.takes(&asks(Mode::Predictive), &Tried::new()), by_cost);
+            assert_eq!(line.takes(&asks(Mode::Adaptive), &Tried::new()), !by_cost);
+            assert_eq!(matches!(line.request(Weight(0)).mode, Mode::Predictive), by_cost);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::fairness::{Flow, Flows};
 use super::line::{LineId, tried};
 use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
 use crate::ids::{ReplicaId, RouteIndex, Session, Weight};
+use crate::modes::Mode;
 use crate::pick::{PickRequest, Prompt, Reason};
 use crate::time::Time;
 use crate::window::Window;
@@ -374,8 +375,9 @@ impl Waiter {
 impl Line {
     /// What its requests have in common.
     pub(crate) fn request(&self, weight: Weight) -> PickRequest<'_> {
-        let Self { model, only, tried, has_fallback, .. } = self;
+        let Self { model, only, tried, has_fallback, by_cost, .. } = self;
         PickRequest {
+            mode: if *by_cost { Mode::Predictive } else { Mode::Adaptive },
             model: *model,
             weight,
             tried,

@@ -86,10 +86,10 @@ fn a_32_the_retry_leaves_the_replica_that_affinity_leads_to_and_so_does_the_talk
             let mut attempts = Attempts::new();
             loop {
                 let again = PickRequest { tried: attempts.tried(), ..asked };
-                let picked = bench.pool.pick(bench.now, &again).expect("a replica");
+                let mut picked = bench.pool.pick(bench.now, &again).expect("a replica");
                 attempts.started(picked.replica);
                 if picked.replica.0 == good {
-                    bench.pool.answered(bench.now, &picked.lease);
+                    bench.pool.answered(bench.now, &mut picked.lease);
                     if let Some((id, verdict)) = attempts.answered() {
                         bench.book(id.0, verdict);
                     }

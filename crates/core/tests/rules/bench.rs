@@ -122,8 +122,8 @@ impl Bench {
 
     /// Picks and answers at once; the request stays open.
     pub(crate) fn serve(&mut self, request: &PickRequest<'_>) -> Picked {
-        let picked = self.pick(request);
-        self.pool.answered(self.now, &picked.lease);
+        let mut picked = self.pick(request);
+        self.pool.answered(self.now, &mut picked.lease);
         picked
     }
 

@@ -83,10 +83,10 @@ impl LanesBench {
 
     /// Picks, answers and ends well: pool, replica, reason.
     pub(crate) fn turn(&mut self, request: PickRequest<'_>) -> (usize, u32, Reason) {
-        let placed = self.pick(request);
+        let mut placed = self.pick(request);
         let at = (placed.lane, placed.picked.replica.0, placed.picked.reason);
         let bench = &mut self.pools[placed.lane];
-        bench.pool.answered(bench.now, &placed.picked.lease);
+        bench.pool.answered(bench.now, &mut placed.picked.lease);
         bench.end(placed.picked.lease, Verdict::Success);
         at
     }

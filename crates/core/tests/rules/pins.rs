@@ -65,18 +65,18 @@ fn the_session_pin_comes_before_the_prefix_pin_which_is_not_asked_when_it_is_unu
 #[test]
 fn a_pin_is_made_at_the_first_answer_byte_at_a_live_replica() {
     let mut bench = Bench::live(2, PoolSettings::default());
-    let picked = bench.pick(&session(1));
+    let mut picked = bench.pick(&session(1));
     assert_eq!(bench.pins(), (0, 0), "not at the choice");
-    bench.pool.answered(bench.now, &picked.lease);
+    bench.pool.answered(bench.now, &mut picked.lease);
     assert_eq!((bench.pins(), bench.snapshot(picked.replica.0).pins), ((1, 0), 1));
     bench.end(picked.lease, Verdict::Success);
     let unanswered = bench.pick(&session(2));
     bench.end(unanswered.lease, Verdict::Neutral);
     assert_eq!(bench.pins(), (1, 0));
-    let late = bench.pick(&session(3));
+    let mut late = bench.pick(&session(3));
     bench.book(late.replica.0, Verdict::Refused);
     let before = bench.pins();
-    bench.pool.answered(bench.now, &late.lease);
+    bench.pool.answered(bench.now, &mut late.lease);
     assert_eq!(bench.pins(), before, "EJECTED meanwhile");
 }
 
@@ -106,9 +106,9 @@ fn the_second_spill_in_a_row_deletes_a_prefix_pin() {
     bench.scrape(0, healthy(1, 0));
     assert_eq!(bench.turn(&prefix(1)), (1, Reason::Load, true));
     assert_eq!(bench.pins().1, 1);
-    let second = bench.pick(&prefix(1));
+    let mut second = bench.pick(&prefix(1));
     assert_eq!((second.reason, second.spilled, bench.pins().1), (Reason::Load, true, 0));
-    bench.pool.answered(bench.now, &second.lease);
+    bench.pool.answered(bench.now, &mut second.lease);
     bench.end(second.lease, Verdict::Success);
     assert_eq!(bench.turn(&prefix(1)), (1, PREFIX, false), "made anew where the request went");
 }
@@ -207,10 +207,10 @@ fn a_talk_is_pinned_by_its_first_turn_and_followed_by_its_later_ones_with_no_sla
 #[test]
 fn a_pin_that_points_elsewhere_by_then_is_left_alone() {
     let mut bench = Bench::live(2, PoolSettings::default());
-    let (one, two) = (bench.pick(&session(1)), bench.pick(&session(1)));
+    let (mut one, mut two) = (bench.pick(&session(1)), bench.pick(&session(1)));
     assert_ne!(one.replica, two.replica);
-    bench.pool.answered(bench.now, &two.lease);
-    bench.pool.answered(bench.now, &one.lease);
+    bench.pool.answered(bench.now, &mut two.lease);
+    bench.pool.answered(bench.now, &mut one.lease);
     let home = two.replica.0;
     bench.end(one.lease, Verdict::Success);
     bench.end(two.lease, Verdict::Success);

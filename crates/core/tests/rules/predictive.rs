@@ -26,10 +26,10 @@ fn chain(family: u64, len: u64) -> Vec<u64> {
 /// Serves the request to its end; the first byte comes when it was predicted to.
 fn served(bench: &mut Bench, request: &PickRequest<'_>) -> usize {
     let told = bench.pool.explain(bench.now, request, None);
-    let picked = bench.pick(request);
+    let mut picked = bench.pick(request);
     let predicted = told.candidates[picked.replica.0 as usize].predicted.expect("a candidate");
     bench.now = bench.now + Duration::from_secs_f64(predicted.wait + predicted.prefill + predicted.forgiven);
-    bench.pool.answered(bench.now, &picked.lease);
+    bench.pool.answered(bench.now, &mut picked.lease);
     bench.end(picked.lease, Verdict::Success);
     picked.replica.0 as usize
 }
@@ -54,12 +54,12 @@ fn g2_a_burst_between_two_scrapes_is_spread_to_within_one_request() {
 #[test]
 fn g3_a_heavy_request_weighs_while_it_prefills() {
     let mut bench = bench(4);
-    let heavy = bench.pick(&asks(100_000, &[]));
-    let small: Vec<Picked> = (0..30).map(|_| bench.pick(&asks(100, &[]))).collect();
+    let mut heavy = bench.pick(&asks(100_000, &[]));
+    let mut small: Vec<Picked> = (0..30).map(|_| bench.pick(&asks(100, &[]))).collect();
     assert!(small.iter().all(|small| small.replica != heavy.replica));
     bench.now = bench.now + seconds(40);
-    bench.pool.answered(bench.now, &heavy.lease);
-    small.iter().for_each(|small| bench.pool.answered(bench.now, &small.lease));
+    bench.pool.answered(bench.now, &mut heavy.lease);
+    small.iter_mut().for_each(|small| bench.pool.answered(bench.now, &mut small.lease));
     let later: Vec<Picked> = (0..8).map(|_| bench.pick(&asks(LONG, &[]))).collect();
     assert!(later.iter().any(|later| later.replica == heavy.replica), "it decodes");
 }
@@ -236,7 +236,7 @@ fn an_explanation_shows_what_each_cost_is_made_of_and_what_is_then_done() {
 fn a_whole_answer_does_not_hold_up_those_behind_it() {
     let mut bench = bench(1);
     let prompt = Prompt { tokens: LONG, whole_answer: true, ..Prompt::default() };
-    let whole = bench.pick(&PickRequest { prompt, ..asks(LONG, &[]) });
+    let mut whole = bench.pick(&PickRequest { prompt, ..asks(LONG, &[]) });
     let wait = |bench: &mut Bench| {
         let told = bench.pool.explain(bench.now, &asks(100, &[]), None);
         told.candidates[0].predicted.expect("the only one").wait
@@ -245,7 +245,7 @@ fn a_whole_answer_does_not_hold_up_those_behind_it() {
     bench.now = bench.now + Duration::from_millis(1300);
     assert_eq!(wait(&mut bench), 0.0, "it must be decoding by now");
     bench.now = bench.now + seconds(60);
-    bench.pool.answered(bench.now, &whole.lease);
+    bench.pool.answered(bench.now, &mut whole.lease);
     bench.end(whole.lease, Verdict::Success);
     let stays =
         bench.pool.explain(bench.now, &asks(LONG, &[]), None).candidates[0].predicted.expect("the only one");

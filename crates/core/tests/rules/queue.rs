@@ -12,9 +12,9 @@ fn without_slots_nobody_waits_and_admit_is_pick() {
     bench.scrape(1, healthy(400, 30));
     for n in 0..50 {
         let told = telling(&bench.pool.explain(bench.now, &session(n % 5), None));
-        let picked = bench.placed_for(&session(n % 5), by(1));
+        let mut picked = bench.placed_for(&session(n % 5), by(1));
         assert_eq!(told, Ok((picked.replica, picked.reason, picked.spilled)));
-        bench.pool.answered(bench.now, &picked.lease);
+        bench.pool.answered(bench.now, &mut picked.lease);
     }
     let mut empty = Bench::new(PoolSettings::default());
     assert!(matches!(empty.admit(by(1)), Admission::No(NoReplica::NoneKnown)));
@@ -166,8 +166,8 @@ fn a_pin_is_followed_at_the_grant_if_its_replica_is_the_one_with_a_free_slot() {
     let rows = [(1, 1, Reason::AffinitySession, false), (0, 0, Reason::Load, true)];
     for (released, replica, reason, spilled) in rows {
         let mut bench = Bench::slotted(&[1, 1]);
-        let home = bench.placed_for(&session(1), by(1));
-        bench.pool.answered(bench.now, &home.lease);
+        let mut home = bench.placed_for(&session(1), by(1));
+        bench.pool.answered(bench.now, &mut home.lease);
         let other = bench.placed(by(9));
         assert_eq!((other.replica.0, home.replica.0), (0, 1));
         let ticket = bench.queued_for(&session(1), by(1));

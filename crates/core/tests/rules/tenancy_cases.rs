@@ -45,7 +45,7 @@ fn g15_two_replicas_see_a_poison_request_and_the_identical_next_ones_are_refused
 fn a_46_a_slot_is_free_at_the_end_of_the_body_and_not_at_its_head() {
     let mut bench = Bench::slotted(&[8]);
     let mut open: Vec<Picked> = (0..8).map(|_| bench.placed(by(1))).collect();
-    open.iter().for_each(|picked| bench.pool.answered(bench.now, &picked.lease));
+    open.iter_mut().for_each(|picked| bench.pool.answered(bench.now, &mut picked.lease));
     let waiting: Vec<Ticket> = (0..100).map(|_| bench.queued(by(1))).collect();
     bench.pass_with(seconds(30), |_, _| Some(healthy(8, 0)));
     assert_eq!((bench.tickets().len(), bench.snapshot(0).inflight), (0, 8));

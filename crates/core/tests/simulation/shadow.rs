@@ -40,6 +40,8 @@ pub(crate) struct Known {
     /// Of those the ones that others sent, and the most own ones open at a time since a scrape was started.
     pub(crate) foreign: usize,
     pub(crate) own_most: usize,
+    /// Own ones that the last good scrape may have seen waiting, and that do not any more.
+    pub(crate) unqueued: usize,
     /// Start of the last good scrape, and of the outstanding one.
     pub(crate) seen: u64,
     pub(crate) outstanding: Option<u64>,
@@ -53,6 +55,7 @@ pub(crate) struct Open {
     pub(crate) replica: u32,
     pub(crate) weight: u64,
     pub(crate) serial: u64,
+    pub(crate) answered: bool,
 }
 
 /// A request as the shadow sees it.
@@ -99,6 +102,7 @@ impl Shadow {
             engine: None,
             foreign: 0,
             own_most: 0,
+            unqueued: 0,
             seen: 0,
             outstanding: None,
             since: now,
@@ -174,6 +178,18 @@ impl Shadow {
         replica.cooldown = t.cooldown.unwrap_or_default();
         if t.from == Live {
             self.warm.values_mut().for_each(|at| at.retain(|id| *id != t.replica.0));
+        }
+    }
+
+    /// It waits in no engine's queue any more: it has its first byte, or ends without one.
+    pub(crate) fn unqueued(&mut self, index: usize) {
+        let lease = &mut self.leases[index];
+        let (id, serial) = (lease.replica, lease.serial);
+        if std::mem::replace(&mut lease.answered, true) {
+            return;
+        }
+        if let Some(replica) = self.replicas.get_mut(&id) {
+            replica.unqueued += usize::from(serial <= replica.seen);
         }
     }
 

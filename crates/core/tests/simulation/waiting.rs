@@ -50,7 +50,7 @@ impl Waiter {
 impl Shadow {
     pub(crate) fn has_slot(&self, id: u32) -> bool {
         let replica = &self.replicas[&id];
-        let waits = replica.engine.is_some_and(|(_, waiting)| waiting > 0);
+        let waits = replica.engine.is_some_and(|(_, waiting)| waiting as usize > replica.unqueued);
         let taken = replica.foreign + self.inflight(id);
         replica.slots.is_none_or(|slots| taken < slots as usize && !waits)
     }

@@ -207,7 +207,7 @@ impl World {
     pub(crate) fn opened(&mut self, picked: Picked, request: &PickRequest<'_>) {
         self.shadow.serial += 1;
         let (replica, serial) = (picked.replica.0, self.shadow.serial);
-        self.shadow.open(Open { replica, weight: request.weight.0, serial });
+        self.shadow.open(Open { replica, weight: request.weight.0, serial, answered: false });
         self.leases.push((picked.lease, request.session, request.prefix));
     }
 
@@ -237,7 +237,8 @@ impl World {
 
     fn answer(&mut self) {
         if let Some(index) = self.random.choose(self.leases.len()) {
-            let (lease, session, prefix) = &self.leases[index];
+            self.shadow.unqueued(index);
+            let (lease, session, prefix) = &mut self.leases[index];
             self.shadow.answered(lease.replica().0, *session, *prefix);
             self.pool.answered(self.now, lease);
         }
@@ -245,6 +246,7 @@ impl World {
 
     fn release(&mut self) {
         if let Some(index) = self.random.choose(self.leases.len()) {
+            self.shadow.unqueued(index);
             self.shadow.leases.remove(index);
             let (mut lease, ..) = self.leases.remove(index);
             if self.random.flip() {
@@ -279,6 +281,7 @@ impl World {
             replica.engine = load.map(|load| (load.running, load.waiting));
             replica.foreign = load.map_or(0, |load| (load.running as usize).saturating_sub(replica.own_most));
             replica.seen = started;
+            replica.unqueued = 0;
         }
         let last_byte = self.last_byte();
         self.pool.scraped(self.now, ReplicaId(id), scrape, last_byte);

@@ -271,7 +271,7 @@ impl Decider for Gateway {
 
     fn first_byte(&mut self, now: Time, job: JobId) {
         self.now = now;
-        if let Some((pool, lease)) = self.leases.get(&job)
+        if let Some((pool, lease)) = self.leases.get_mut(&job)
             && let Some(pool) = self.pools.get_mut(*pool)
         {
             pool.answered(now, lease);

@@ -50,8 +50,8 @@ impl LeaseGuard {
     }
 
     /// The first answer byte is on its way to the client.
-    pub(crate) fn answered(&self) {
-        if let Some(lease) = &self.lease {
+    pub(crate) fn answered(&mut self) {
+        if let Some(lease) = &mut self.lease {
             self.pool.with_core(Control::IfEffects, |core, now| core.answered(now, lease));
         }
     }
