@@ -29,11 +29,12 @@
 //! neither: [`Gateway`] builds the core's `PickRequest` in one place, and whatever that asks for comes from the [`Job`].
 //!
 //! # What takes no time here
-//! The network, the gateway itself, and connecting, unless a connection is neither made nor refused.
+//! The network, the gateway itself, and connecting, unless a connection is neither made nor refused. Every attempt has a
+//! connection of its own.
 mod agenda;
 mod attempt;
-mod condition;
 mod decider;
+mod faults;
 mod gateway;
 mod guard;
 mod host;
@@ -43,7 +44,6 @@ mod request;
 mod routing;
 mod settings;
 
-pub use condition::{Condition, flapping};
 pub use decider::{Ask, AttemptEnd, Chosen, Decider, Order, Report};
 pub use gateway::Gateway;
 pub use host::Host;
@@ -53,10 +53,11 @@ pub use routing::{Choosing, PoolPart, RoutePart};
 pub use settings::{Fallback, Limits, Settings};
 
 use crate::engine::Output;
+use crate::fault::{FaultSpec, chances};
 use agenda::{Agenda, Event};
 use guard::{Guard, guards};
 use request::Request;
-use sluicegate_core::{ReplicaId, Scrape, Time};
+use sluicegate_core::{ReplicaId, Time};
 use std::collections::VecDeque;
 
 /// A decider, its replicas and its clients.
@@ -86,9 +87,8 @@ impl<D: Decider> Fleet<D> {
     #[must_use]
     pub fn new(settings: Settings, decider: D) -> Self {
         let block_tokens = settings.block_tokens();
-        let host = |index| Host::new(settings.profile_of(index), block_tokens);
         Self {
-            hosts: (0..settings.replicas).map(host).collect(),
+            hosts: (0..settings.replicas).map(|index| new_host(&settings, block_tokens, index)).collect(),
             guards: guards(&settings),
             block_tokens,
             settings,
@@ -114,9 +114,10 @@ impl<D: Decider> Fleet<D> {
         id
     }
 
-    /// From `at` on the replica is like this. An unknown replica is ignored.
-    pub fn change(&mut self, at: Time, replica: ReplicaId, condition: Condition) {
-        self.agenda.put(at.max(self.now), Event::Change(replica, condition));
+    /// From `at` on this is wrong with the replica, in place of what was before; `None`: nothing. An unknown replica is
+    /// ignored.
+    pub fn change(&mut self, at: Time, replica: ReplicaId, fault: Option<FaultSpec>) {
+        self.agenda.put(at.max(self.now), Event::Change(replica, fault));
     }
 
     /// The client of this request leaves then, if it has no whole answer yet.
@@ -127,7 +128,7 @@ impl<D: Decider> Fleet<D> {
     /// One replica more, up and idle. The decider is to be told through [`Fleet::with_decider`].
     pub fn add_host(&mut self) -> ReplicaId {
         let id = ReplicaId(u32::try_from(self.hosts.len()).unwrap_or(u32::MAX));
-        self.hosts.push(Host::new(self.settings.profile_of(self.hosts.len()), self.block_tokens));
+        self.hosts.push(new_host(&self.settings, self.block_tokens, self.hosts.len()));
         id
     }
 
@@ -199,7 +200,10 @@ impl<D: Decider> Fleet<D> {
             Event::Canary(replica, answered) => {
                 self.decider.report(self.now, Report::Canary { replica, answered });
             }
-            Event::Change(replica, condition) => self.change_now(replica, condition),
+            Event::HealthDue(replica, started) => return self.health_answers(replica, started),
+            Event::Change(replica, fault) => self.change_now(replica, fault),
+            Event::FaultOver(replica, change) => self.fault_over(replica, change),
+            Event::Turn(replica, change, away) => self.turn(replica, change, away),
             // Another one was put before it and has come already.
             Event::Tick if self.tick != Some(self.now) => return,
             Event::Tick => {
@@ -234,23 +238,6 @@ impl<D: Decider> Fleet<D> {
         }
     }
 
-    fn start_scrape(&mut self, replica: ReplicaId) {
-        let Some(host) = self.hosts.get(replica.0 as usize) else { return };
-        let scrape = host.scrape();
-        let delay = if scrape == Scrape::TimedOut {
-            self.settings.scrape_timeout
-        } else {
-            self.settings.scrape_delay
-        };
-        self.agenda.put(self.now + delay, Event::Scraped(replica, scrape));
-    }
-
-    fn start_canary(&mut self, replica: ReplicaId) {
-        let answered = self.hosts.get(replica.0 as usize).is_some_and(Host::answers_canary);
-        let delay = if answered { self.settings.scrape_delay } else { self.settings.scrape_timeout };
-        self.agenda.put(self.now + delay, Event::Canary(replica, answered));
-    }
-
     fn step(&mut self, replica: ReplicaId) {
         let Some(host) = self.hosts.get_mut(replica.0 as usize) else { return };
         // An engine that was replaced or frozen meanwhile has another next step.
@@ -282,6 +269,10 @@ impl<D: Decider> Fleet<D> {
     fn last_byte(&self, replica: ReplicaId) -> Option<Time> {
         self.hosts.get(replica.0 as usize).and_then(|host| host.last_byte)
     }
+}
+
+fn new_host(settings: &Settings, block_tokens: u32, index: usize) -> Host {
+    Host::new(settings.profile_of(index), block_tokens, chances(settings.seed, index))
 }
 
 #[cfg(test)]

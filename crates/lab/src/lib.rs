@@ -4,6 +4,7 @@
 //! - [`fleet`]: many of them in virtual time behind one decider: the core that serves real traffic, or a rival.
 //! - [`replay`]: recorded traffic through a fleet, under one policy after the other.
 //! - [`rivals`]: other ways to choose a replica, from their published descriptions.
+//! - [`fault`]: what can be wrong with a replica, in either time.
 //! - [`sim`]: the model in real time behind HTTP, answering like vLLM 0.32.
 //! - [`decision`]: a decision service over HTTP, with a judge that follows a rule of thumb.
 //! - [`load`]: measured load over HTTP, for `sluicegate load`; [`client`] and [`latency`] are what it and the demo's traffic ask
@@ -31,6 +32,7 @@ pub mod calibrate;
 pub mod client;
 pub mod decision;
 pub mod engine;
+pub mod fault;
 pub mod fleet;
 pub mod latency;
 pub mod load;

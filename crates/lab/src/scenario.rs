@@ -42,7 +42,7 @@ pub use play::play;
 pub use read::{Unreadable, read};
 pub use seen::Seen;
 pub use spec::{
-    Allowed, Becomes, Elsewhere, Fault, FleetSpec, PinKind, Requests, Scenario, Sessions, Stage, Target,
+    Allowed, Elsewhere, FleetSpec, PinKind, Planned, Requests, Scenario, Sessions, Stage, Target,
 };
 
 #[cfg(test)]

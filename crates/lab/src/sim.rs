@@ -29,9 +29,8 @@ mod stored;
 mod tokens;
 mod wall_clock;
 
-pub use fault::{BadFault, Fault, FaultSpec};
-
 use crate::engine::{Counters, Profile};
+use crate::fault::{Fault, FaultSpec};
 use fault::{Board, Faults};
 use server::Running;
 use std::io;
@@ -204,7 +203,7 @@ impl SimReplica {
     }
 
     /// Switches a fault on, in place of one of the same kind; it is in force when this returns. A stopped replica has it
-    /// when it is started again.
+    /// when it is started again. [`Fault::Unreachable`] changes nothing here.
     pub async fn set_fault(&self, fault: impl Into<FaultSpec>) {
         self.faults.set(fault.into());
         self.faults.settled().await;

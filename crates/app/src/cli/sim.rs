@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use sluicegate_lab::decision::DecisionSim;
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::sim::{FaultSpec, Sim, SimConfig};
+use sluicegate_lab::fault::FaultSpec;
+use sluicegate_lab::sim::{Sim, SimConfig};
 
 use super::profile_file::ProfileFile;
 use super::{Failure, Signals, tell};
@@ -72,6 +73,8 @@ Faults. REPLICA is an index from 0, or all. Times are seconds, or end in ms.
   flap:10:5         alive for 10 s, gone for 5 s, by turns; comes back with an empty cache
   engine-dead       the engine process has died: error events, 500, and 503 from /health
   sigterm           running answers end with 'abort', the port is closed
+  dead              killed: connections are cut and refused; comes back with an empty cache
+  loading           started anew and still loading: requests and /health get 503
 The first five befall requests one by one: ':share=0.3' is for 30 % of them, ':next=2' for the next
 two. ':seconds=20' ends any fault by itself.
   sluicegate sim --replicas 3 --fault 0:status:503:share=0.2 --fault 2:flap:30:10
@@ -101,7 +104,10 @@ impl StartFault {
                 format!("{index:?} is no replica: expected an index from 0, or all, as in 0:{text}")
             })?),
         };
-        Ok(Self { replica, spec: FaultSpec::parse(fault).map_err(|bad| bad.to_string())? })
+        Ok(Self {
+            replica,
+            spec: FaultSpec::parse(fault).and_then(FaultSpec::over_http).map_err(|bad| bad.to_string())?,
+        })
     }
 }
 
@@ -172,7 +178,7 @@ fn simulate(config: SimConfig, SimArgs { faults, decision, .. }: &SimArgs) -> an
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluicegate_lab::sim::Fault;
+    use sluicegate_lab::fault::Fault;
 
     #[test]
     fn a_fault_names_its_replica_or_all() {
@@ -183,6 +189,7 @@ mod tests {
             ("slow", "expected REPLICA:KIND"),
             ("slow:4", "as in 0:slow:4"),
             ("0:slow", "it is written slow:FACTOR"),
+            ("0:unreachable", "a fault of scenario files"),
         ] {
             let refusal = parse(text).unwrap_err();
             assert!(refusal.contains(says), "{text}: {refusal}");

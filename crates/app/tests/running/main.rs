@@ -10,6 +10,7 @@ mod http;
 mod in_process;
 mod outputs;
 mod process;
+mod same_faults;
 mod serve;
 mod sim;
 mod slots_untold;

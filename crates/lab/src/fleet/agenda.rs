@@ -1,6 +1,7 @@
 //! What is to come, in order.
 
-use super::{Condition, JobId};
+use super::JobId;
+use crate::fault::FaultSpec;
 use sluicegate_core::{AttemptFailure, ReplicaId, Scrape, Time};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -18,9 +19,15 @@ pub(super) enum Event {
     Total(JobId),
     /// The stream's silence is looked at.
     Silence(JobId),
+    /// A slow `/health` answers the scrape that began then.
+    HealthDue(ReplicaId, Time),
     Scraped(ReplicaId, Scrape),
     Canary(ReplicaId, bool),
-    Change(ReplicaId, Condition),
+    Change(ReplicaId, Option<FaultSpec>),
+    /// The time of a fault, by the change that it came with, is over.
+    FaultOver(ReplicaId, u64),
+    /// A replica that flaps, likewise, goes away or is back.
+    Turn(ReplicaId, u64, bool),
     Tick,
 }
 

@@ -2,13 +2,12 @@
 
 use super::agenda::Event;
 use super::guard::{Guard, guard_of};
-use super::host::Taken;
-use super::request::{First, Phase};
-use super::{
-    Ask, AttemptEnd, Chosen, Condition, Decider, Fleet, Happening, JobId, Outcome, Poison, Record, Report,
-};
+use super::host::{Met, Spoil};
+use super::request::{Contact, First, Phase};
+use super::{Ask, AttemptEnd, Chosen, Decider, Fleet, Happening, JobId, Outcome, Poison, Record, Report};
 use crate::engine::{self, Output};
-use sluicegate_core::{AttemptFailure, Attempts, Failure, KeyIndex, Next, Reason, ReplicaId, Verdict};
+use crate::fault::{Fault, FaultSpec};
+use sluicegate_core::{AttemptFailure, Attempts, Failure, Next, Reason, ReplicaId, Verdict};
 
 impl<D: Decider> Fleet<D> {
     pub(super) fn arrive(&mut self, id: JobId) {
@@ -21,7 +20,7 @@ impl<D: Decider> Fleet<D> {
         }
         let suspect =
             request.job.fingerprint.is_some_and(|print| guard.poison.is_suspect(now, print).is_some());
-        guard.budget.request(now, KeyIndex(0));
+        guard.budget.request(now, request.job.key);
         if suspect {
             return self.exhausted(id, Outcome::RejectedPoison);
         }
@@ -38,10 +37,10 @@ impl<D: Decider> Fleet<D> {
         match self.decider.choose(self.now, &ask) {
             Chosen::Replica { replica, reason } => self.send(id, replica, reason),
             Chosen::Waits => self.requests[id.index()].phase = Phase::Waiting { since: self.now },
+            // What a replica said is worth more than that there is no other.
             Chosen::Refused(otherwise) => {
-                // What a replica said is worth more than that there is no other.
-                let failed = request.failure.is_some();
-                self.exhausted(id, if failed { Outcome::UpstreamError } else { otherwise });
+                let outcome = request.outcome_so_far().unwrap_or(otherwise);
+                self.exhausted(id, outcome);
             }
         }
     }
@@ -49,10 +48,7 @@ impl<D: Decider> Fleet<D> {
     /// The targets, or the fallback, have nothing more to offer: the fallback's turn, or the end.
     pub(super) fn exhausted(&mut self, id: JobId, outcome: Outcome) {
         let request = &mut self.requests[id.index()];
-        let status = match request.failure {
-            Some(AttemptFailure::Status(status) | AttemptFailure::ErrorEvent(status)) => Some(status),
-            _ => None,
-        };
+        let status = request.said();
         if let Some(First { outcome: first, replica, reason }) = request.fallen_back {
             if status.is_some() {
                 return self.end(id, outcome);
@@ -71,8 +67,8 @@ impl<D: Decider> Fleet<D> {
         }
         let Record { replica, reason, .. } = request.record;
         request.fallen_back = Some(First { outcome, replica, reason });
-        (request.phase, request.failure) = (Phase::Idle, None);
-        request.attempts = Attempts::new();
+        request.phase = Phase::Idle;
+        request.begin_anew(Attempts::of(request.job.key));
         self.ask(id, false);
     }
 
@@ -95,10 +91,17 @@ impl<D: Decider> Fleet<D> {
         (record.replica, record.reason, record.sent) = (Some(replica), reason, Some(now));
         (record.attempts, record.cached_tokens, record.output_tokens) = (record.attempts + 1, 0, 0);
         self.happenings.push_back(Happening::Sent { at: now, job: id, replica, reason });
+        self.deliver(id, replica);
+    }
+
+    /// The request comes to the replica.
+    fn deliver(&mut self, id: JobId, replica: ReplicaId) {
+        let now = self.now;
         let Some(host) = self.hosts.get_mut(replica.0 as usize) else {
             return self.fail(id, AttemptFailure::Refused);
         };
         host.open.insert(id);
+        let request = &mut self.requests[id.index()];
         let connect_timeout = guard_of(&mut self.guards, &request.job).limits.connect_timeout;
         let work = engine::Request {
             prompt_tokens: request.job.prompt_tokens,
@@ -106,24 +109,32 @@ impl<D: Decider> Fleet<D> {
             finish: engine::FinishReason::Stop,
             block_hashes: host.hashes(&request.job.blocks),
         };
-        let attempt = request.record.attempts;
-        let poison = request.job.poison.filter(|_| !host.condition().is_gone());
-        match poison {
-            Some(Poison::Status(status)) => return self.fail(id, AttemptFailure::Status(status)),
-            Some(Poison::Crash(down)) => {
-                self.change_now(replica, Condition::Dead);
-                return self.agenda.put(now + down, Event::Change(replica, Condition::Up));
+        let met = host.meet(request.job.stream);
+        (request.spoil, request.contact) = (None, Contact::of(met, request.job.stream));
+        match met {
+            Met::Served(spoil) => request.spoil = spoil,
+            Met::Fails(failure) => return self.fail(id, failure),
+            Met::Held => return host.hold(id, work),
+            Met::NotConnected => {
+                let (at, attempt) = (now + connect_timeout, request.record.attempts);
+                return self.agenda.put(at, Event::Fail(id, attempt, AttemptFailure::ConnectFailed));
             }
-            None => {}
         }
-        match host.take(now, id, work) {
-            Taken::In => self.schedule_step(replica),
-            Taken::Refused => self.fail(id, AttemptFailure::Refused),
-            Taken::Status(status) => self.fail(id, AttemptFailure::Status(status)),
-            Taken::Nothing => {
-                let at = now + connect_timeout;
-                self.agenda.put(at, Event::Fail(id, attempt, AttemptFailure::ConnectFailed));
+        match request.job.poison {
+            Some(Poison::Status(status)) => self.fail(id, AttemptFailure::Status(status)),
+            Some(Poison::Crash(down)) => {
+                self.change_now(replica, Some(FaultSpec::from(Fault::Dead).lasting(down)));
             }
+            None => self.begin_work(id, replica, work),
+        }
+    }
+
+    /// Hands the request to the replica's engine.
+    pub(super) fn begin_work(&mut self, id: JobId, replica: ReplicaId, work: engine::Request) {
+        let Some(host) = self.hosts.get_mut(replica.0 as usize) else { return };
+        match host.submit(self.now, id, work) {
+            Ok(()) => self.schedule_step(replica),
+            Err(status) => self.fail(id, AttemptFailure::Status(status)),
         }
     }
 
@@ -136,9 +147,12 @@ impl<D: Decider> Fleet<D> {
             // Generated in the very moment in which it was given up.
             return;
         }
+        let (stream, spoil) = (request.job.stream, request.spoil);
+        if let Some(spoil) = spoil.filter(|spoil| stream && output.generated > spoil.after) {
+            return self.spoiled(id, replica, spoil);
+        }
         request.last_token = now;
         request.record.output_tokens = output.generated;
-        let stream = request.job.stream;
         if stream {
             self.hosts[replica.0 as usize].last_byte = Some(now);
         }
@@ -149,13 +163,36 @@ impl<D: Decider> Fleet<D> {
         if first {
             self.first_byte(id, replica, stream);
         }
-        if output.finish.is_some() {
-            self.release(id, Verdict::Success, true);
-            self.end(id, Outcome::Ok);
+        if output.finish.is_none() {
+            return;
+        }
+        if !stream && spoil.is_some() {
+            return self.break_off(id, Verdict::Failure(Failure::Reset));
+        }
+        self.release(id, Verdict::Success, true);
+        self.end(id, Outcome::Ok);
+    }
+
+    /// A stream goes wrong where its next token would have been.
+    fn spoiled(&mut self, id: JobId, replica: ReplicaId, spoil: Spoil) {
+        match spoil.says {
+            // Nothing but a head has come.
+            None if spoil.after == 0 => self.fail(id, AttemptFailure::Reset { sent_whole: true }),
+            None => self.break_off(id, Verdict::Failure(Failure::Reset)),
+            Some(code) => {
+                self.hosts[replica.0 as usize].last_byte = Some(self.now);
+                self.break_off(id, event_verdict(code));
+            }
         }
     }
 
-    fn first_byte(&mut self, id: JobId, replica: ReplicaId, stream: bool) {
+    /// The answer ends before its end, and its client has seen some of it.
+    pub(super) fn break_off(&mut self, id: JobId, verdict: Verdict) {
+        self.release(id, verdict, false);
+        self.end(id, Outcome::UpstreamAborted);
+    }
+
+    pub(super) fn first_byte(&mut self, id: JobId, replica: ReplicaId, stream: bool) {
         let now = self.now;
         let request = &mut self.requests[id.index()];
         request.phase = Phase::Sent { replica, answered: true };
@@ -165,7 +202,7 @@ impl<D: Decider> Fleet<D> {
         self.called = true;
         if let Some((replica, verdict)) = booking {
             let last_byte = self.last_byte(replica);
-            self.decider.report(now, Report::Booked { replica, verdict, last_byte });
+            self.decider.report(now, Report::Booked { job: id, replica, verdict, last_byte });
         }
         self.decider.first_byte(now, id);
         if stream {
@@ -184,21 +221,18 @@ impl<D: Decider> Fleet<D> {
     }
 
     /// The attempt that runs failed before its first byte: the core says what that means and what comes next.
-    fn fail(&mut self, id: JobId, failure: AttemptFailure) {
+    pub(super) fn fail(&mut self, id: JobId, failure: AttemptFailure) {
         let request = &mut self.requests[id.index()];
-        request.failure = Some(failure);
+        request.failed(failure);
         let Guard { limits, budget, .. } = guard_of(&mut self.guards, &request.job);
         let (verdict, next) = request.attempts.failed(self.now, failure, &limits.retry, budget);
         self.release(id, verdict, false);
-        let full = failure == AttemptFailure::Status(429);
+        let full = matches!(failure, AttemptFailure::Status(429) | AttemptFailure::ErrorEvent(429));
         match next {
             Next::Retry => self.ask(id, full),
             Next::GiveUp => {
-                let fault_of_client = matches!(failure, AttemptFailure::Status(400..=499));
-                self.exhausted(
-                    id,
-                    if fault_of_client { Outcome::ClientError } else { Outcome::UpstreamError },
-                );
+                let outcome = self.requests[id.index()].outcome_so_far();
+                self.exhausted(id, outcome.unwrap_or(Outcome::UpstreamError));
             }
         }
     }
@@ -271,7 +305,12 @@ impl<D: Decider> Fleet<D> {
                 self.end(id, Outcome::TimeoutTotal);
             }
             Phase::Sent { answered: false, .. } => {
-                self.release(id, Verdict::SilentTimeout, false);
+                // The limit counts from the request's arrival: who got it late has not been silent for long.
+                let request = &self.requests[id.index()];
+                let total = guard_of(&mut self.guards, &request.job).limits.total;
+                let waited = self.now.since(request.record.sent.unwrap_or(self.now)) >= total / 2;
+                let silent = waited && request.contact == Contact::Read;
+                self.release(id, if silent { Verdict::SilentTimeout } else { Verdict::Neutral }, false);
                 self.end(id, Outcome::TimeoutTotal);
             }
         }
@@ -298,33 +337,14 @@ impl<D: Decider> Fleet<D> {
         for id in open {
             if matches!(self.requests[id.index()].phase, Phase::Sent { replica: at, answered: false } if at == replica)
             {
-                self.fail(id, AttemptFailure::ReplicaDied { sent_whole: true });
+                let sent_whole = self.requests[id.index()].contact != Contact::Connecting;
+                self.fail(id, AttemptFailure::ReplicaDied { sent_whole });
             }
         }
     }
+}
 
-    /// The replica is like this from now on. A process that ends breaks its kept connections, and whoever tries it anew
-    /// at once is refused: see [`AttemptFailure::Gone`].
-    pub(super) fn change_now(&mut self, replica: ReplicaId, condition: Condition) {
-        let Some(host) = self.hosts.get_mut(replica.0 as usize) else { return };
-        let ended = host.change(self.now, condition);
-        self.schedule_step(replica);
-        if !ended {
-            return;
-        }
-        let open: Vec<JobId> = self.hosts[replica.0 as usize].open.iter().copied().collect();
-        for id in open {
-            match self.requests[id.index()].phase {
-                Phase::Sent { replica: at, answered: false } if at == replica => {
-                    self.fail(id, AttemptFailure::Gone);
-                }
-                Phase::Sent { replica: at, answered: true } if at == replica => {
-                    self.release(id, Verdict::Failure(Failure::Reset), false);
-                    self.end(id, Outcome::UpstreamAborted);
-                }
-                // What the ends of others led to has moved it on.
-                Phase::Sent { .. } | Phase::Idle | Phase::Waiting { .. } | Phase::Over => {}
-            }
-        }
-    }
+/// What an error event in a stream that has begun says of its replica.
+pub(super) fn event_verdict(code: u16) -> Verdict {
+    if code >= 500 { Verdict::Failure(Failure::ErrorEvent(code)) } else { Verdict::Neutral }
 }

@@ -109,7 +109,9 @@ pub enum Report {
     },
     /// A replay has spoken: this verdict was deferred when its attempt ended.
     Booked {
-        /// Whose.
+        /// Whose attempt it was.
+        job: JobId,
+        /// Where that was.
         replica: ReplicaId,
         /// The verdict.
         verdict: Verdict,

@@ -4,8 +4,8 @@ use super::routing::{Choosing, Home, PoolPart, Route, RoutePart};
 use super::{Ask, AttemptEnd, Chosen, Decider, JobId, Order, Outcome, Report, Settings};
 use sluicegate_core::{
     Awaited, Denial, Effect, Entry, Explanation, Lane, Lease, Origin, PickRequest, Picked, Pool,
-    PoolSettings, Prompt, QueueLimits, ReplicaId, ReplicaSpec, Serves, TargetIndex, Ticket, Time, Transition,
-    Turns, Verdict, Waiting, Weight,
+    PoolSettings, Prompt, QueueLimits, ReplicaId, ReplicaSpec, Serves, Spell, TargetIndex, Ticket, Time,
+    Transition, Turns, Verdict, Waiting, Weight,
 };
 use std::collections::HashMap;
 
@@ -20,6 +20,8 @@ pub struct Gateway {
     members: Vec<Vec<ReplicaId>>,
     /// By request, with the pool; at most one of each is out.
     leases: HashMap<JobId, (usize, Lease)>,
+    /// Of attempts whose verdict a replay is to speak.
+    deferred: HashMap<JobId, Spell>,
     waiting: HashMap<(usize, Ticket), JobId>,
     /// Every place that a request waits in.
     places: HashMap<JobId, Vec<(usize, Ticket)>>,
@@ -54,6 +56,7 @@ impl Gateway {
             homes: Vec::new(),
             members: vec![Vec::new(); pools.len()],
             leases: HashMap::new(),
+            deferred: HashMap::new(),
             waiting: HashMap::new(),
             places: HashMap::new(),
             aims: HashMap::new(),
@@ -291,6 +294,9 @@ impl Decider for Gateway {
         if let Some(tokens) = end.generated {
             pool.generated(tokens);
         }
+        if end.verdict == Verdict::Deferred {
+            self.deferred.insert(job, lease.spell());
+        }
         pool.release(now, lease, end.verdict, end.last_byte);
     }
 
@@ -306,8 +312,8 @@ impl Decider for Gateway {
         match report {
             Report::Scraped { scrape, last_byte, .. } => pool.scraped(now, id, scrape, last_byte),
             Report::Canary { answered, .. } => pool.canary(now, id, answered),
-            Report::Booked { verdict, last_byte, .. } => {
-                if let Some(spell) = pool.spell(id) {
+            Report::Booked { job, verdict, last_byte, .. } => {
+                if let Some(spell) = self.deferred.remove(&job) {
                     pool.book(now, spell, verdict, last_byte);
                 }
             }

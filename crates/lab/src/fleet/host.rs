@@ -1,8 +1,10 @@
-//! One replica as the network shows it: an engine that may be dead, frozen, slow or at fault.
+//! One replica as the network shows it: an engine, and what is wrong with it.
 
-use super::{Condition, JobId};
+use super::JobId;
 use crate::engine::{Output, Profile, Replica, Request, RequestId, SubmitError};
-use sluicegate_core::{EngineLoad, Scrape, Time};
+use crate::fault::{Fault, FaultSpec};
+use crate::rng::SeededRng;
+use sluicegate_core::{AttemptFailure, EngineLoad, Scrape, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -13,12 +15,14 @@ pub struct Host {
     profile: Profile,
     /// Blocks of a job in one of the engine's.
     step: usize,
-    condition: Condition,
-    /// How long the engine's own time has stood still, up to the last thaw.
-    stood: Duration,
-    frozen_since: Option<Time>,
-    /// Requests that a frozen process has in its socket, unread.
-    unread: Vec<(JobId, Request)>,
+    fault: Option<FaultSpec>,
+    /// Counts the changes: what was planned before the last one is void.
+    pub(super) changes: u64,
+    /// It flaps, and is gone just now.
+    away: bool,
+    chances: SeededRng,
+    /// Requests that were read and are not answered.
+    held: Vec<(JobId, Request)>,
     /// Attempts that are open here.
     pub(super) open: BTreeSet<JobId>,
     /// When a stream byte last came from here.
@@ -27,29 +31,52 @@ pub struct Host {
     pub(super) due: Option<Time>,
 }
 
-/// What a replica does with a request that reaches it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It is in the engine, or will be.
-    In,
-    /// It is answered at once with this status.
-    Status(u16),
-    Refused,
+/// What a replica does with a request that comes to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Met {
+    /// It is for the engine; its answer may be spoiled.
+    Served(Option<Spoil>),
+    Fails(AttemptFailure),
     /// The connection is not made, and not refused.
+    NotConnected,
+    /// Read, and nothing more.
+    Held,
+}
+
+/// How an answer goes wrong on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spoil {
+    /// Tokens of a stream before that.
+    pub(super) after: u32,
+    /// The code of the error event that comes then; `None`: a cut.
+    pub(super) says: Option<u16>,
+}
+
+/// How all that was open ends with a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Onset {
+    /// It does not.
     Nothing,
+    /// The process was killed: connections are cut.
+    Killed,
+    /// The engine's process has died: its server says so.
+    EngineDied,
+    /// As at a SIGTERM: answers end where they are.
+    Aborted,
 }
 
 impl Host {
-    /// Jobs' blocks are of `block_tokens` tokens.
-    pub(super) fn new(profile: Profile, block_tokens: u32) -> Self {
+    /// Jobs' blocks are of `block_tokens` tokens; `chances` decides whom a fault befalls that is not for all.
+    pub(super) fn new(profile: Profile, block_tokens: u32, chances: SeededRng) -> Self {
         Self {
             engine: Replica::new(profile.clone()),
             step: (profile.block_tokens / block_tokens.max(1)).max(1) as usize,
             profile,
-            condition: Condition::Up,
-            stood: Duration::ZERO,
-            frozen_since: None,
-            unread: Vec::new(),
+            fault: None,
+            changes: 0,
+            away: false,
+            chances,
+            held: Vec::new(),
             open: BTreeSet::new(),
             last_byte: None,
             due: None,
@@ -68,10 +95,10 @@ impl Host {
         &self.profile
     }
 
-    /// How it is.
+    /// What is wrong with it; `None`: all is well.
     #[must_use]
-    pub fn condition(&self) -> Condition {
-        self.condition
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault.map(|spec| spec.fault)
     }
 
     /// Attempts that are open here, first byte or not.
@@ -85,29 +112,54 @@ impl Host {
         blocks.iter().copied().skip(self.step - 1).step_by(self.step).collect()
     }
 
-    pub(super) fn take(&mut self, now: Time, job: JobId, request: Request) -> Taken {
-        match self.condition {
-            Condition::Dead => Taken::Refused,
-            Condition::Unreachable => Taken::Nothing,
-            Condition::Loading => Taken::Status(503),
-            Condition::Failing { status, .. } => Taken::Status(status),
-            Condition::Frozen { .. } => {
-                self.unread.push((job, request));
-                Taken::In
-            }
-            Condition::Up | Condition::Slow(_) => self.submit(now, job, request),
+    /// What becomes of a request that comes now, before the engine sees it.
+    pub(super) fn meet(&mut self, stream: bool) -> Met {
+        let Some(spec) = &mut self.fault else { return Met::Served(None) };
+        let struck = !spec.fault.hits_requests() || spec.strikes(&mut self.chances);
+        if !struck {
+            return Met::Served(None);
         }
+        match spec.fault {
+            Fault::Slow { .. } | Fault::Frozen | Fault::SlowHealth(_) => Met::Served(None),
+            Fault::Flap { .. } if !self.away => Met::Served(None),
+            Fault::Flap { .. } | Fault::Refuse | Fault::Dead | Fault::Sigterm => {
+                Met::Fails(AttemptFailure::Refused)
+            }
+            Fault::Unreachable => Met::NotConnected,
+            Fault::Loading => Met::Fails(AttemptFailure::Status(503)),
+            Fault::EngineDead => Met::Fails(AttemptFailure::Status(500)),
+            Fault::Status(status) => Met::Fails(AttemptFailure::Status(status)),
+            Fault::Reset => Met::Fails(AttemptFailure::Reset { sent_whole: true }),
+            Fault::Hang => Met::Held,
+            Fault::Cut { after } => Met::Served(Some(Spoil { after, says: None })),
+            Fault::ErrorEvent { status, .. } if !stream => Met::Fails(AttemptFailure::Status(status)),
+            Fault::ErrorEvent { after: 0, status } => Met::Fails(AttemptFailure::ErrorEvent(status)),
+            Fault::ErrorEvent { after, status } => Met::Served(Some(Spoil { after, says: Some(status) })),
+        }
+    }
+
+    pub(super) fn hold(&mut self, job: JobId, request: Request) {
+        self.held.push((job, request));
+    }
+
+    /// Hands a request to the engine. An error: it is answered at once with this status.
+    pub(super) fn submit(&mut self, now: Time, job: JobId, request: Request) -> Result<(), u16> {
+        let id = RequestId(u64::from(job.0));
+        self.engine.submit(since_start(now), id, request).map_err(|refusal| match refusal {
+            SubmitError::QueueFull => 503,
+            SubmitError::TooLarge { .. } | SubmitError::DuplicateId => 400,
+        })
     }
 
     /// The client's connection is closed.
     pub(super) fn abort(&mut self, now: Time, job: JobId) {
-        self.unread.retain(|(other, _)| *other != job);
-        self.engine.abort(self.local(now), RequestId(u64::from(job.0)));
+        self.held.retain(|(other, _)| *other != job);
+        self.engine.abort(since_start(now), RequestId(u64::from(job.0)));
     }
 
     /// Completes the steps that are due and moves what they generated to `outputs`.
     pub(super) fn advance(&mut self, now: Time, outputs: &mut Vec<Output>) {
-        self.engine.advance(self.local(now));
+        self.engine.advance(since_start(now));
         outputs.extend(std::iter::from_fn(|| self.engine.poll_output()));
     }
 
@@ -117,27 +169,33 @@ impl Host {
         if self.engine.has_output() {
             return Some(now);
         }
-        let due = self.engine.next_deadline()?;
-        self.frozen_since.is_none().then(|| Time::ZERO + due + self.stood)
+        self.engine.next_deadline().map(|due| Time::ZERO + due)
     }
 
-    /// What a scrape that begins now will say, and whether only its time limit ends it.
-    pub(super) fn scrape(&self) -> Scrape {
-        match self.condition {
-            Condition::Dead => Scrape::Refused,
-            Condition::Unreachable | Condition::Frozen { health: false } => Scrape::TimedOut,
-            Condition::Loading => Scrape::Loading,
-            Condition::Failing { health: false, .. } => Scrape::Failed,
-            Condition::Up
-            | Condition::Slow(_)
-            | Condition::Failing { health: true, .. }
-            | Condition::Frozen { health: true } => Scrape::Healthy { load: Some(self.load()) },
+    /// How long `/health` takes beside what any scrape does.
+    pub(super) fn health_delay(&self) -> Duration {
+        match self.fault() {
+            Some(Fault::SlowHealth(delay)) => delay,
+            _ => Duration::ZERO,
         }
     }
 
-    /// Whether a canary that is sent now is answered. The engine's load is not looked at: one token comes in time.
-    pub(super) fn answers_canary(&self) -> bool {
-        matches!(self.condition, Condition::Up | Condition::Slow(_))
+    /// What a scrape that is answered now will say, and whether only its time limit ends it.
+    pub(super) fn scrape(&self) -> Scrape {
+        match self.fault() {
+            Some(Fault::Refuse | Fault::Dead | Fault::Sigterm) => Scrape::Refused,
+            Some(Fault::Flap { .. }) if self.away => Scrape::Refused,
+            Some(Fault::Unreachable) => Scrape::TimedOut,
+            Some(Fault::Loading) => Scrape::Loading,
+            Some(Fault::EngineDead) => Scrape::Failed,
+            _ => Scrape::Healthy { load: Some(self.load()) },
+        }
+    }
+
+    /// Whether a canary that is sent now is answered well: one token and no stream. The engine's load is not looked at, the
+    /// token comes in time.
+    pub(super) fn answers_canary(&mut self) -> bool {
+        self.meet(false) == Met::Served(None) && self.fault() != Some(Fault::Frozen)
     }
 
     /// What the engine's metrics say now.
@@ -153,40 +211,53 @@ impl Host {
         }
     }
 
-    /// From now on it is like this. True where the process ended: all that was open here is lost.
-    pub(super) fn change(&mut self, now: Time, condition: Condition) -> bool {
-        if let Some(since) = self.frozen_since.take() {
-            self.stood += now.since(since);
-        }
-        let was_gone = self.condition.is_gone();
-        self.condition = condition;
-        if condition.is_gone() && !was_gone {
-            self.engine = Replica::new(self.profile.clone());
-            self.unread.clear();
-            return true;
-        }
-        self.engine.set_cost(self.profile.cost.slowed(condition.slowness()));
-        if condition.is_still() {
-            self.frozen_since = Some(now);
-            return false;
-        }
-        for (job, request) in std::mem::take(&mut self.unread) {
-            // Nobody waits for the answer of a refusal that comes so late; the request's own limits end it.
-            self.submit(now, job, request);
-        }
-        false
-    }
-
-    fn submit(&mut self, now: Time, job: JobId, request: Request) -> Taken {
-        match self.engine.submit(self.local(now), RequestId(u64::from(job.0)), request) {
-            Ok(()) => Taken::In,
-            Err(SubmitError::QueueFull) => Taken::Status(503),
-            Err(SubmitError::TooLarge { .. } | SubmitError::DuplicateId) => Taken::Status(400),
+    /// From now on this is wrong with it, in place of what was before; `None`: nothing.
+    pub(super) fn change(&mut self, now: Time, fault: Option<FaultSpec>) -> Onset {
+        self.changes += 1;
+        let was_gone = self.is_gone();
+        (self.fault, self.away) = (fault, false);
+        let slowness = match self.fault() {
+            Some(Fault::Slow { factor }) => factor,
+            _ => 1.0,
+        };
+        self.engine.set_cost(self.profile.cost.slowed(slowness));
+        let still = matches!(self.fault(), Some(Fault::Frozen | Fault::Unreachable));
+        self.engine.set_frozen(since_start(now), still);
+        match self.fault() {
+            Some(Fault::Dead | Fault::Loading) if !was_gone => self.killed(),
+            Some(Fault::EngineDead) => Onset::EngineDied,
+            Some(Fault::Sigterm) if !was_gone => {
+                self.killed();
+                Onset::Aborted
+            }
+            _ => Onset::Nothing,
         }
     }
 
-    /// The engine's own time, which stands still while it is frozen.
-    fn local(&self, now: Time) -> Duration {
-        self.frozen_since.unwrap_or(now).since(Time::ZERO).saturating_sub(self.stood)
+    /// The next phase of one that flaps.
+    pub(super) fn turn(&mut self, away: bool) -> Onset {
+        self.away = away;
+        if away { self.killed() } else { Onset::Nothing }
     }
+
+    /// What was held and is to be answered after all.
+    pub(super) fn let_go(&mut self) -> Vec<(JobId, Request)> {
+        std::mem::take(&mut self.held)
+    }
+
+    fn killed(&mut self) -> Onset {
+        self.engine = Replica::new(self.profile.clone());
+        self.held.clear();
+        Onset::Killed
+    }
+
+    /// The process is not there, or is another one that serves nobody yet.
+    fn is_gone(&self) -> bool {
+        self.away || matches!(self.fault(), Some(Fault::Dead | Fault::Loading | Fault::Sigterm))
+    }
+}
+
+/// The engine's time.
+fn since_start(now: Time) -> Duration {
+    now.since(Time::ZERO)
 }

@@ -25,6 +25,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where routes differ: what the requests of each of the first ones are held to; those of others to `limits`.
     pub routes: Vec<Limits>,
+    /// Decides which requests a fault befalls that is not for all.
+    pub seed: u64,
 }
 
 /// What the requests of a route are held to.
@@ -97,6 +99,7 @@ impl Default for Settings {
             scrape_timeout: Duration::from_secs(2),
             limits: Limits::default(),
             routes: Vec::new(),
+            seed: 1,
         }
     }
 }

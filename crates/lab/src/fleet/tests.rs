@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::{Profile, StepCost};
+use crate::fault::Fault;
 use crate::rng::SeededRng;
 use proptest::prelude::*;
 use sluicegate_core::{KeyIndex, PoolSettings, Session, TransitionReason};
@@ -115,7 +116,7 @@ fn who_has_no_byte_when_the_process_ends_is_answered_elsewhere() {
     for at in [1_000, 1_000, 1_050, 1_050] {
         fleet.submit(Job::unique(ms(at), 20, 100));
     }
-    fleet.change(ms(1_055), ReplicaId(0), Condition::Dead);
+    fleet.change(ms(1_055), ReplicaId(0), Some(Fault::Dead.into()));
     let happenings = all(&mut fleet, ms(20_000));
     let records = records(&happenings);
     let count = |outcome| records.iter().filter(|record| record.outcome == outcome).count();
@@ -132,12 +133,15 @@ fn a_frozen_engine_goes_on_where_it_stood() {
     let mut fleet = fleet_of(1, None);
     fleet.submit(Job::unique(ms(1_000), 90, 2));
     fleet.submit(Job::unique(ms(1_500), 90, 1));
-    fleet.change(ms(1_060), ReplicaId(0), Condition::Frozen { health: true });
-    fleet.change(ms(11_060), ReplicaId(0), Condition::Up);
+    fleet.change(
+        ms(1_060),
+        ReplicaId(0),
+        Some(FaultSpec::from(Fault::Frozen).lasting(Duration::from_secs(10))),
+    );
     let records = records(&all(&mut fleet, ms(20_000)));
     let ends: Vec<_> = records.iter().map(|record| (record.first_byte, record.end)).collect();
-    // 40 ms of the first prefill were left; the second waited for it, unread.
-    assert_eq!(ends, [(Some(ms(11_100)), ms(11_200)), (Some(ms(11_200)), ms(11_200))]);
+    // The first prefill was over meanwhile, and nobody was told; the second waited for it.
+    assert_eq!(ends, [(Some(ms(11_060)), ms(11_160)), (Some(ms(11_160)), ms(11_160))]);
     check_nothing_left(&fleet);
 }
 
@@ -145,7 +149,7 @@ fn a_frozen_engine_goes_on_where_it_stood() {
 fn a_stream_that_falls_silent_is_ended_by_its_limit() {
     let mut fleet = fleet_of(1, None);
     fleet.submit(Job::unique(ms(1_000), 90, 100));
-    fleet.change(ms(1_505), ReplicaId(0), Condition::Frozen { health: true });
+    fleet.change(ms(1_505), ReplicaId(0), Some(Fault::Frozen.into()));
     let records = records(&all(&mut fleet, ms(100_000)));
     assert_eq!((records[0].outcome, records[0].end), (Outcome::TimeoutSilence, ms(61_500)));
     check_nothing_left(&fleet);
@@ -154,7 +158,7 @@ fn a_stream_that_falls_silent_is_ended_by_its_limit() {
 #[test]
 fn a_slow_replica_takes_longer_for_each_step() {
     let mut fleet = fleet_of(1, None);
-    fleet.change(ms(0), ReplicaId(0), Condition::Slow(3.0));
+    fleet.change(ms(0), ReplicaId(0), Some(Fault::Slow { factor: 3.0 }.into()));
     fleet.submit(Job::unique(ms(1_000), 40, 2));
     let records = records(&all(&mut fleet, ms(100_000)));
     assert_eq!((records[0].first_byte, records[0].end), (Some(ms(1_150)), ms(1_180)));
@@ -237,6 +241,36 @@ fn follow_ups_may_be_submitted_on_the_way() {
     assert_eq!(ends, [ms(1_060), ms(1_120), ms(1_180)]);
 }
 
+/// Some fault, for all requests or some, for ever or a while.
+fn any_fault(rng: &mut SeededRng) -> FaultSpec {
+    let status = [400, 429, 500, 502, 503, 404][rng.below(6) as usize];
+    let after = rng.below(4) as u32;
+    let time = |rng: &mut SeededRng| Duration::from_millis(rng.below(9_000));
+    let fault = match rng.below(15) {
+        0 => Fault::Status(status),
+        1 => Fault::Reset,
+        2 => Fault::Hang,
+        3 => Fault::Cut { after },
+        4 => Fault::ErrorEvent { after, status },
+        5 => Fault::Refuse,
+        6 => Fault::Slow { factor: 1.0 + rng.below(9) as f64 },
+        7 => Fault::Frozen,
+        8 => Fault::SlowHealth(time(rng)),
+        9 => Fault::Flap { alive: time(rng), dead: time(rng) },
+        10 => Fault::EngineDead,
+        11 => Fault::Sigterm,
+        12 => Fault::Dead,
+        13 => Fault::Loading,
+        _ => Fault::Unreachable,
+    };
+    FaultSpec {
+        fault,
+        share: if rng.chance(0.5) { 1.0 } else { rng.unit() },
+        next: rng.chance(0.3).then(|| rng.below(4) as u32),
+        lasts: rng.chance(0.5).then(|| time(rng)),
+    }
+}
+
 /// Requests of all kinds, in a fleet in which everything goes wrong.
 fn chaos(seed: u64, replicas: usize, slots: Option<u32>, jobs: usize) -> Fleet<Gateway> {
     let mut rng = SeededRng::new(seed);
@@ -259,19 +293,8 @@ fn chaos(seed: u64, replicas: usize, slots: Option<u32>, jobs: usize) -> Fleet<G
         fleet.submit(job);
     }
     for _ in 0..replicas * 4 {
-        let condition = match rng.below(8) {
-            0 => Condition::Dead,
-            1 => Condition::Unreachable,
-            2 => Condition::Loading,
-            3 => Condition::Failing {
-                status: [429, 500, 503, 404][rng.below(4) as usize],
-                health: rng.chance(0.5),
-            },
-            4 => Condition::Frozen { health: rng.chance(0.5) },
-            5 => Condition::Slow(1.0 + rng.below(9) as f64),
-            _ => Condition::Up,
-        };
-        fleet.change(ms(rng.below(120_000)), ReplicaId(rng.below(replicas as u64) as u32), condition);
+        let fault = (rng.below(5) > 0).then(|| any_fault(&mut rng));
+        fleet.change(ms(rng.below(120_000)), ReplicaId(rng.below(replicas as u64) as u32), fault);
     }
     fleet
 }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::client::Outcome;
 use crate::engine::Profile;
-use crate::sim::{Fault, Sim, SimConfig};
+use crate::fault::Fault;
+use crate::sim::{Sim, SimConfig};
 
 fn sim(profile: Profile) -> Sim {
     Sim::start(SimConfig { profile, max_model_len: 32_768, ..SimConfig::default() }).unwrap()

@@ -116,8 +116,7 @@ impl Decider for Apart {
                 Self::asker(&mut self.scrapes, *replica)
             }
             Report::Canary { replica, .. } => Self::asker(&mut self.canaries, *replica),
-            // A verdict on a replica at fault: in a replay none is.
-            Report::Booked { .. } => None,
+            Report::Booked { job, .. } => Some(self.decider_of(*job)),
         };
         if let Some(decider) = asker.and_then(|asker| self.deciders.get_mut(asker)) {
             decider.report(now, report);

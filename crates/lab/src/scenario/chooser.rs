@@ -96,10 +96,10 @@ impl Rule {
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The fleet's settings, with one rule off where one is given.
-pub(super) fn fleet_settings(spec: &FleetSpec, off: Option<Rule>) -> Settings {
+pub(super) fn fleet_settings(spec: &FleetSpec, off: Option<Rule>, seed: u64) -> Settings {
     let mut profile = Profile::named(&spec.profile).unwrap_or_default();
     profile.max_num_seqs = spec.max_num_seqs.unwrap_or(profile.max_num_seqs);
-    let mut settings = Settings { replicas: spec.replicas, profile, ..Settings::default() };
+    let mut settings = Settings { replicas: spec.replicas, profile, seed, ..Settings::default() };
     match off {
         Some(Rule::Retries) => settings.limits.retry.attempts = 1,
         Some(Rule::PoisonGuard) => settings.limits.poison_ttl = Duration::ZERO,

@@ -2,10 +2,11 @@
 
 use super::chooser::{Chooser, Rule, fleet_settings, gateway};
 use super::seen::{Origin, Sample, Seen};
-use super::spec::{Becomes, Fault, Scenario, Target};
+use super::spec::{Planned, Scenario, Target};
 use super::talk::{Talk, requests};
 use super::watch::Watch;
-use crate::fleet::{Condition, Fleet, Happening, Job, JobId, Record};
+use crate::fault::FaultSpec;
+use crate::fleet::{Fleet, Happening, Job, JobId, Record};
 use sluicegate_core::{ReplicaId, Time};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub fn play(scenario: &Scenario, chooser: Chooser, off: Option<Rule>, seed: u64)
 /// Something that the scenario does at a given time.
 #[derive(Clone, Debug)]
 enum Act {
-    Become(Target, Becomes),
+    Fail(Target, FaultSpec),
     Load(Target, u32, u32),
     Unload(usize),
 }
@@ -54,7 +55,7 @@ impl<'a> Player<'a> {
         seed: u64,
         only: Option<&str>,
     ) -> Self {
-        let settings = fleet_settings(&scenario.fleet, off);
+        let settings = fleet_settings(&scenario.fleet, off, seed);
         let gateway = gateway(chooser, &scenario.fleet, &settings, off, seed);
         let watch = Watch::new(gateway, settings.replicas, chooser == Chooser::Predictive, off);
         let block_tokens = settings.profile.block_tokens;
@@ -155,12 +156,10 @@ impl<'a> Player<'a> {
     fn act(&mut self, act: &Act) {
         let now = self.fleet.now();
         match act {
-            Act::Become(target, becomes) => {
+            Act::Fail(target, fault) => {
                 let Some(replica) = self.resolve(target) else { return };
-                self.fleet.change(now, replica, condition(*becomes));
-                if *becomes != Becomes::Up {
-                    self.seen.faults.push((now, replica));
-                }
+                self.fleet.change(now, replica, Some(*fault));
+                self.seen.faults.push((now, replica));
             }
             Act::Load(target, running, waiting) => {
                 let replica = self.resolve(target);
@@ -216,21 +215,9 @@ impl<'a> Player<'a> {
     }
 }
 
-fn condition(becomes: Becomes) -> Condition {
-    match becomes {
-        Becomes::Up => Condition::Up,
-        Becomes::Dead => Condition::Dead,
-        Becomes::Unreachable => Condition::Unreachable,
-        Becomes::Loading => Condition::Loading,
-        Becomes::Failing => Condition::Failing { status: 500, health: true },
-        Becomes::Frozen => Condition::Frozen { health: true },
-        Becomes::Slow => Condition::Slow(5.0),
-    }
-}
-
 /// All acts in order of time.
 fn acts(scenario: &Scenario) -> Vec<(Time, Act)> {
-    let mut acts: Vec<(Time, Act)> = scenario.faults.iter().flat_map(changes).collect();
+    let mut acts: Vec<(Time, Act)> = scenario.faults.iter().flat_map(onsets).collect();
     let mut loads: Vec<_> = scenario.elsewhere.iter().collect();
     loads.sort_by_key(|load| load.at);
     for (index, load) in loads.into_iter().enumerate() {
@@ -241,14 +228,16 @@ fn acts(scenario: &Scenario) -> Vec<(Time, Act)> {
     acts
 }
 
-fn changes(fault: &Fault) -> Vec<(Time, Act)> {
+fn onsets(planned: &Planned) -> Vec<(Time, Act)> {
+    let fault = FaultSpec { lasts: planned.lasting.map(|lasting| lasting.0), ..planned.becomes };
     let mut acts = Vec::new();
-    let mut at = fault.at.time();
+    let mut at = planned.at.time();
     loop {
-        acts.push((at, Act::Become(fault.replica.clone(), fault.becomes)));
-        let Some(lasting) = fault.lasting else { return acts };
-        acts.push((at + lasting.0, Act::Become(fault.replica.clone(), Becomes::Up)));
-        let (Some(again), Some(until)) = (fault.again_after, fault.until) else { return acts };
+        acts.push((at, Act::Fail(planned.replica.clone(), fault)));
+        let (Some(lasting), Some(again), Some(until)) = (planned.lasting, planned.again_after, planned.until)
+        else {
+            return acts;
+        };
         at = at + lasting.0.max(Duration::from_millis(1)) + again.0;
         if at >= until.time() {
             return acts;

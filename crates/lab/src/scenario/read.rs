@@ -95,7 +95,7 @@ fn replicas(scenario: &Scenario) -> Option<(String, String)> {
         }
     }
     let endless =
-        |f: &&super::spec::Fault| f.again_after.is_some() && (f.lasting.is_none() || f.until.is_none());
+        |f: &&super::spec::Planned| f.again_after.is_some() && (f.lasting.is_none() || f.until.is_none());
     let fault = scenario.faults.iter().find(endless)?;
     Some((format!("a fault at {:?} comes again", fault.at.0), "give it `lasting` and `until`, too".into()))
 }

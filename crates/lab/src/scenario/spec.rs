@@ -3,7 +3,9 @@
 use super::amount::{Amount, Span};
 use super::chooser::Chooser;
 use super::measure::Measure;
-use serde::Deserialize;
+use crate::fault::FaultSpec;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
 /// One scenario of one promise.
@@ -31,9 +33,9 @@ pub struct Scenario {
     /// Closed-loop traffic: conversations, each turn after the answer to the one before.
     #[serde(default)]
     pub sessions: Vec<Sessions>,
-    /// What replicas become.
+    /// What goes wrong with replicas.
     #[serde(default)]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Planned>,
     /// Load on replicas that others send: it shows in scrapes only.
     #[serde(default)]
     pub elsewhere: Vec<Elsewhere>,
@@ -214,42 +216,34 @@ pub enum Target {
     LastOf(String),
 }
 
-/// A change of a replica.
+/// A fault that is to come. A replica has one at a time: the next takes the place of the one before.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fault {
+pub struct Planned {
     /// When.
     pub at: Span,
     /// Which.
     pub replica: Target,
-    /// What it becomes.
-    pub becomes: Becomes,
-    /// Then it is up again after this time.
+    /// What it becomes, as [`FaultSpec::parse`] reads it.
+    #[serde(deserialize_with = "without_time")]
+    pub becomes: FaultSpec,
+    /// Then all is well again after this time.
     pub lasting: Option<Span>,
-    /// And becomes so again after this time of being up, over and over.
+    /// And it becomes so again after this time of being well, over and over.
     pub again_after: Option<Span>,
     /// Until then.
     pub until: Option<Span>,
 }
 
-/// What a replica can become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Becomes {
-    /// All is well.
-    Up,
-    /// The process has ended.
-    Dead,
-    /// Nothing reaches it.
-    Unreachable,
-    /// It loads its model.
-    Loading,
-    /// New requests get a 500; its health stays 200.
-    Failing,
-    /// The engine stands still; its health stays 200.
-    Frozen,
-    /// Every step takes five times as long.
-    Slow,
+/// A fault as `sluicegate sim --fault` takes it, without its time.
+fn without_time<'de, D: Deserializer<'de>>(text: D) -> Result<FaultSpec, D::Error> {
+    let spec = FaultSpec::parse(&String::deserialize(text)?).map_err(D::Error::custom)?;
+    match spec.lasts {
+        None => Ok(spec),
+        Some(_) => {
+            Err(D::Error::custom("in a scenario the time of a fault is its key `lasting`, not `seconds`"))
+        }
+    }
 }
 
 /// Load that others send.

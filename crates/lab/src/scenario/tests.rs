@@ -20,7 +20,9 @@ fn each_scenario_passes_and_fails_without_the_rule_it_is_about() {
         ("g03-heavy-request.toml", Adaptive, Rule::Load),
         ("g03-heavy-request.toml", Predictive, Rule::Load),
         ("g03-heavy-request.toml", Consistent, Rule::Weights),
+        ("g04-engine-dead.toml", Adaptive, Rule::Probing),
         ("g04-recovery.toml", Adaptive, Rule::Probing),
+        ("g05-failover-every-way.toml", Adaptive, Rule::Retries),
         ("g05-failover.toml", Adaptive, Rule::Retries),
         ("g06-flapping.toml", Predictive, Rule::Cooldown),
         ("g07-sticky.toml", Adaptive, Rule::Affinity),
@@ -85,6 +87,14 @@ fn a_wrong_scenario_is_refused_with_its_place_and_a_way_out() {
         (
             format!("{HEAD}{allowed}[[faults]]\nat = \"1s\"\nreplica = 4\nbecomes = \"dead\"\n"),
             vec!["no replica 4", "there are 4"],
+        ),
+        (
+            format!("{HEAD}{allowed}[[faults]]\nat = \"1s\"\nreplica = 0\nbecomes = \"failing\"\n"),
+            vec!["line 14, column 11", "no fault \"failing\"; there are status, reset", "sigterm, dead"],
+        ),
+        (
+            format!("{HEAD}{allowed}[[faults]]\nat = \"1s\"\nreplica = 0\nbecomes = \"hang:seconds=5\"\n"),
+            vec!["line 14", "`lasting`"],
         ),
     ] {
         let error = read("my.toml", &text).expect_err(&text).to_string();

@@ -2,7 +2,7 @@
 
 use super::chooser::Rule;
 use super::seen::{Choice, ScrapeSeen};
-use crate::fleet::{Ask, AttemptEnd, Chosen, Condition, Decider, Gateway, Job, JobId, Order, Report};
+use crate::fleet::{Ask, AttemptEnd, Chosen, Decider, Gateway, Job, JobId, Order, Report};
 use sluicegate_core::{KeyIndex, ReplicaId, Scrape, Time};
 
 /// The gateway, watched.
@@ -35,9 +35,7 @@ impl Watch {
 
     fn note(&mut self, ask: &Ask<'_>, chosen: ReplicaId, late_ms: Option<f64>) {
         let waits = |at: usize| ask.hosts.get(at).is_some_and(|host| host.engine().counters().waiting > 0);
-        let free = |at: &usize| {
-            ask.hosts.get(*at).is_some_and(|host| host.condition() == Condition::Up) && !waits(*at)
-        };
+        let free = |at: &usize| ask.hosts.get(*at).is_some_and(|host| host.fault().is_none()) && !waits(*at);
         let another_free = (0..ask.hosts.len()).any(|at| at != chosen.0 as usize && free(&at));
         let past_a_free_one = waits(chosen.0 as usize) && another_free;
         self.choices.push(Choice { job: ask.id, past_a_free_one, late_ms });

@@ -41,6 +41,8 @@ pub(super) enum Problem {
     Dead,
     /// `/health` of a server whose engine has died; it has no body.
     Unwell,
+    /// The server is up before its model is, as with llama-server.
+    Loading,
     /// A status that somebody asked the simulator for.
     Asked(u16),
     Internal(String),
@@ -58,7 +60,7 @@ impl Problem {
             Self::MethodNotAllowed { .. } => 405,
             Self::NotJsonType | Self::BadJson { .. } | Self::Field { .. } | Self::Refused { .. } => 400,
             Self::BodyTooLarge => 413,
-            Self::Busy | Self::Unwell => 503,
+            Self::Busy | Self::Unwell | Self::Loading => 503,
             Self::Dead | Self::Internal(_) => 500,
             Self::Asked(status) => *status,
         }
@@ -158,6 +160,7 @@ impl Problem {
                 let message = "EngineCore encountered an issue. See stack trace (above) for the root cause.";
                 (message.to_owned(), "InternalServerError", None)
             }
+            Self::Loading => ("Loading model".to_owned(), "unavailable_error", None),
             Self::Asked(status) => {
                 (format!("The simulated replica was asked to answer {status}."), "Fault", None)
             }

@@ -139,14 +139,14 @@ impl Front {
     }
 
     async fn health(&self) -> Result<Answer, Problem> {
-        let (delay, well) = self.faults.health();
+        let (delay, wrong) = self.faults.health();
         if let Some(delay) = delay {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.faults.until_ended("slow-health") => {}
             }
         }
-        if well { Ok(Answer::empty()) } else { Err(Problem::Unwell) }
+        wrong.map_or_else(|| Ok(Answer::empty()), Err)
     }
 
     async fn generate(

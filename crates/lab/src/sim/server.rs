@@ -107,14 +107,14 @@ impl Serving {
         let mut changes = self.faults.changes();
         // Faults may have been switched on before the start.
         let version = *changes.borrow_and_update();
-        self.apply(version);
+        self.apply(version).await;
         loop {
             tokio::select! {
                 _ = &mut stopped => break,
                 () = &mut steps => break,
                 _ = changes.changed() => {
                     let version = *changes.borrow_and_update();
-                    self.apply(version);
+                    self.apply(version).await;
                 }
                 alive = phase_over(&mut self.flapping) => self.turn(!alive).await,
                 accepted = self.door.accept() => match accepted {
@@ -139,7 +139,7 @@ impl Serving {
     }
 
     /// Makes what the faults want.
-    fn apply(&mut self, version: u64) {
+    async fn apply(&mut self, version: u64) {
         for (number, time) in self.faults.new_ends() {
             let faults = Arc::clone(&self.faults);
             self.ends.spawn(async move {
@@ -168,8 +168,12 @@ impl Serving {
                 ends: Box::pin(sleep(alive)),
             });
         }
+        let killed = (plan.dead || plan.loading) && !(self.plan.dead || self.plan.loading);
         self.plan = plan;
         self.move_door();
+        if killed {
+            self.cut().await;
+        }
         self.faults.listens(self.door.is_open());
         self.faults.applied(version);
     }
@@ -183,11 +187,16 @@ impl Serving {
         phase.ends = Box::pin(sleep(if alive { alive_for } else { dead_for }));
         self.move_door();
         if !alive {
-            self.connections.shutdown().await;
-            self.realtime.restart(self.front.config());
-            self.set_pace(&self.plan);
+            self.cut().await;
         }
         self.faults.listens(self.door.is_open());
+    }
+
+    /// The process ends and all that was open with it; what comes back is another one.
+    async fn cut(&mut self) {
+        self.connections.shutdown().await;
+        self.realtime.restart(self.front.config());
+        self.set_pace(&self.plan);
     }
 
     fn set_pace(&self, plan: &Plan) {
@@ -197,7 +206,7 @@ impl Serving {
 
     fn move_door(&mut self) {
         let gone = self.flapping.as_ref().is_some_and(|phase| !phase.alive);
-        if self.plan.refuse || self.plan.sigterm || gone {
+        if self.plan.refuse || self.plan.sigterm || self.plan.dead || gone {
             self.door.shut();
         } else {
             self.door.reopen();

@@ -4,7 +4,8 @@ use crate::client::{Answer, get, post, send};
 use http::Method;
 use serde_json::{Value, json};
 use sluicegate_lab::engine::Profile;
-use sluicegate_lab::sim::{Fault, FaultSpec, Sim, SimConfig, SimReplica};
+use sluicegate_lab::fault::{Fault, FaultSpec};
+use sluicegate_lab::sim::{Sim, SimConfig, SimReplica};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,14 +34,14 @@ fn request(path: &str, body: &Value) -> String {
 }
 
 /// A request on a connection of its own, its answer to be read byte by byte.
-async fn open(addr: SocketAddr, path: &str, body: &Value) -> TcpStream {
+pub(crate) async fn open(addr: SocketAddr, path: &str, body: &Value) -> TcpStream {
     let mut client = TcpStream::connect(addr).await.unwrap();
     client.write_all(request(path, body).as_bytes()).await.unwrap();
     client
 }
 
 /// All that a connection says until it ends, and how it ends.
-async fn read_to_end(mut client: TcpStream) -> (String, Result<(), ErrorKind>) {
+pub(crate) async fn read_to_end(mut client: TcpStream) -> (String, Result<(), ErrorKind>) {
     let mut received = Vec::new();
     let ended = client.read_to_end(&mut received).await.map(drop).map_err(|error| error.kind());
     (String::from_utf8(received).unwrap(), ended)

@@ -2,6 +2,7 @@
 
 mod client;
 mod dialects;
+mod fault_dialects;
 mod faults;
 mod model;
 mod shapes;

@@ -149,7 +149,7 @@ fn the_fallback_takes_an_answer_of_a_class_that_it_is_for() {
     ];
     for (on, replica, outcome) in rows {
         let mut fleet = fleet(vec![pool(1, None), pool(1, None)], vec![route(&[0], Some(1))], on);
-        fleet.change(ms(0), ReplicaId(0), crate::fleet::Condition::Failing { status: 404, health: true });
+        fleet.change(ms(0), ReplicaId(0), Some(crate::fault::Fault::Status(404).into()));
         let records = played(fleet, [Job::unique(ms(5_000), 20, 2)]);
         assert_eq!((replica_of(&records[0]), records[0].outcome), (Some(replica), outcome));
     }

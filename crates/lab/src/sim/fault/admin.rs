@@ -2,7 +2,7 @@
 
 use super::super::problem::Problem;
 use super::board::{Board, Faults};
-use super::{BadFault, FaultSpec, read};
+use crate::fault::{BadFault, FaultSpec, is_kind};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(in super::super) async fn administer(
 fn set<'a>(board: &'a Board, here: usize, body: &[u8]) -> Result<Vec<&'a Arc<Faults>>, BadFault> {
     let fields: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| BadFault(format!("not a JSON object: {error}")))?;
-    let spec = FaultSpec::from_json(&fields)?;
+    let spec = FaultSpec::from_json(&fields)?.over_http()?;
     let asked = match fields.get("replica") {
         None | Some(Value::Null) => None,
         Some(Value::String(name)) => Some(name.clone()),
@@ -45,7 +45,7 @@ fn clear<'a>(board: &'a Board, here: usize, query: &str) -> Result<Vec<&'a Arc<F
     let (mut kind, mut replica) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
-            Some(("kind", value)) if read::is_kind(value) => kind = Some(value),
+            Some(("kind", value)) if is_kind(value) => kind = Some(value),
             Some(("replica", value)) => replica = Some(value),
             _ => return Err(BadFault(format!("{pair:?}: expected kind=KIND or replica=INDEX"))),
         }

@@ -1,14 +1,11 @@
 //! The faults that are switched on, and what follows from them for a request.
 
 use super::super::problem::Problem;
-use super::{Fault, FaultSpec};
+use crate::fault::{Fault, FaultSpec, chances};
 use crate::rng::SeededRng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// Keeps the chances of faults apart from those of answers.
-const CHANCES: u64 = 0x4641_554c_5453;
 
 /// The faults of every replica.
 #[derive(Debug)]
@@ -16,8 +13,7 @@ pub(in super::super) struct Board(Vec<Arc<Faults>>);
 
 impl Board {
     pub(in super::super) fn new(replicas: usize, seed: u64) -> Self {
-        let rng = |index| SeededRng::stream(seed ^ CHANCES, index as u64);
-        Self((0..replicas).map(|index| Arc::new(Faults::new(rng(index)))).collect())
+        Self((0..replicas).map(|index| Arc::new(Faults::new(chances(seed, index)))).collect())
     }
 
     pub(in super::super) fn of(&self, index: usize) -> Option<&Arc<Faults>> {
@@ -53,6 +49,8 @@ pub(in super::super) struct Plan {
     pub(in super::super) refuse: bool,
     pub(in super::super) engine_dead: bool,
     pub(in super::super) sigterm: bool,
+    pub(in super::super) dead: bool,
+    pub(in super::super) loading: bool,
     pub(in super::super) frozen: bool,
     pub(in super::super) slowness: f64,
     /// Which switching-on it was, time alive, time dead.
@@ -190,20 +188,27 @@ impl Faults {
                 Fault::Flap { alive, dead } => plan.flap = Some((active.number, alive, dead)),
                 Fault::EngineDead => plan.engine_dead = true,
                 Fault::Sigterm => plan.sigterm = true,
+                Fault::Dead => plan.dead = true,
+                Fault::Loading => plan.loading = true,
                 _ => {}
             }
         }
         plan
     }
 
-    /// How long `/health` is to wait, and whether it is to say that all is well.
-    pub(in super::super) fn health(&self) -> (Option<Duration>, bool) {
+    /// How long `/health` is to wait, and what is wrong by its word.
+    pub(in super::super) fn health(&self) -> (Option<Duration>, Option<Problem>) {
         let state = self.lock();
         let delay = state.active.iter().find_map(|active| match active.spec.fault {
             Fault::SlowHealth(delay) => Some(delay),
             _ => None,
         });
-        (delay, !state.active.iter().any(|active| active.spec.fault == Fault::EngineDead))
+        let wrong = state.active.iter().find_map(|active| match active.spec.fault {
+            Fault::EngineDead => Some(Problem::Unwell),
+            Fault::Loading => Some(Problem::Loading),
+            _ => None,
+        });
+        (delay, wrong)
     }
 
     /// What befalls the next request: the first fault in order of switching on that does.
@@ -214,11 +219,9 @@ impl Faults {
             let spec = &mut active.spec;
             let Some(trouble) = trouble(spec.fault) else { continue };
             // A fault that is used up stays listed until it is switched off: what it holds is still held.
-            if spec.next == Some(0) || !rng.chance(spec.share) {
-                continue;
+            if spec.strikes(rng) {
+                return Some(trouble);
             }
-            spec.next = spec.next.map(|left| left - 1);
-            return Some(trouble);
         }
         None
     }
@@ -243,6 +246,7 @@ fn trouble(fault: Fault) -> Option<Trouble> {
             Some(Trouble::Spoiled(Spoil { after, says: Some(problem(status)) }))
         }
         Fault::EngineDead => Some(Trouble::Refused(Problem::Dead)),
+        Fault::Loading => Some(Trouble::Refused(Problem::Loading)),
         _ => None,
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 /// A fault that was not understood: what, and how to say it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadFault(pub(super) String);
+pub struct BadFault(pub(crate) String);
 
 /// A value's name, and a default where it may be left out.
 type Name = (&'static str, Option<f64>);
 
 /// Kinds, with their own values in order.
-const KINDS: [(&str, &[Name]); 12] = [
+const KINDS: [(&str, &[Name]); 15] = [
     ("status", &[("status", None)]),
     ("reset", &[]),
     ("hang", &[]),
@@ -27,6 +27,9 @@ const KINDS: [(&str, &[Name]); 12] = [
     ("flap", &[("alive", None), ("dead", None)]),
     ("engine-dead", &[]),
     ("sigterm", &[]),
+    ("dead", &[]),
+    ("loading", &[]),
+    ("unreachable", &[]),
 ];
 /// Values that faults have in common.
 const SHARE: &str = "share";
@@ -63,10 +66,25 @@ impl FaultSpec {
         build(kind, &values)
     }
 
+    /// The same, where a simulated replica behind HTTP can have it.
+    ///
+    /// # Errors
+    /// It exists in virtual time only.
+    pub fn over_http(self) -> Result<Self, BadFault> {
+        match self.fault {
+            Fault::Unreachable => Err(BadFault(
+                "a replica on this machine cannot be unreachable: that is a fault of scenario files; hang, or dead, \
+                 comes nearest"
+                    .to_owned(),
+            )),
+            _ => Ok(self),
+        }
+    }
+
     /// Reads the members of a JSON object beside `replica`.
-    pub(super) fn from_json(fields: &Map<String, Value>) -> Result<Self, BadFault> {
+    pub(crate) fn from_json(fields: &Map<String, Value>) -> Result<Self, BadFault> {
         let Some(kind) = fields.get("kind").and_then(Value::as_str) else {
-            return Err(BadFault(format!("\"kind\" is missing: one of {}", kinds())));
+            return Err(BadFault(format!("\"kind\" is missing: one of {}", listed())));
         };
         let mut values = Values::new();
         for (name, value) in fields.iter().filter(|(name, _)| !["kind", "replica"].contains(&name.as_str())) {
@@ -79,7 +97,7 @@ impl FaultSpec {
     }
 
     /// The object that [`FaultSpec::from_json`] reads.
-    pub(super) fn to_json(self) -> Value {
+    pub(crate) fn to_json(self) -> Value {
         let mut fields = Map::new();
         fields.insert("kind".to_owned(), json!(self.fault.kind()));
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -108,7 +126,7 @@ impl FaultSpec {
 }
 
 /// Whether there is a fault of that name.
-pub(super) fn is_kind(kind: &str) -> bool {
+pub(crate) fn is_kind(kind: &str) -> bool {
     names_of(kind).is_ok()
 }
 
@@ -116,11 +134,16 @@ fn names_of(kind: &str) -> Result<&'static [Name], BadFault> {
     let known = KINDS.iter().find(|(name, _)| *name == kind);
     known
         .map(|(_, names)| *names)
-        .ok_or_else(|| BadFault(format!("there is no fault {kind:?}; there are {}", kinds())))
+        .ok_or_else(|| BadFault(format!("there is no fault {kind:?}; there are {}", listed())))
 }
 
-fn kinds() -> String {
-    KINDS.map(|(name, _)| name).join(", ")
+/// The names of all faults.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _)| *name)
+}
+
+fn listed() -> String {
+    kinds().collect::<Vec<_>>().join(", ")
 }
 
 /// How a fault of that kind is written.
@@ -166,7 +189,10 @@ fn build(kind: &str, values: &Values) -> Result<FaultSpec, BadFault> {
         "slow-health" => Fault::SlowHealth(read.time("delay", 0.0)?),
         "flap" => Fault::Flap { alive: read.time("alive", 0.001)?, dead: read.time("dead", 0.001)? },
         "engine-dead" => Fault::EngineDead,
-        _ => Fault::Sigterm,
+        "sigterm" => Fault::Sigterm,
+        "dead" => Fault::Dead,
+        "loading" => Fault::Loading,
+        _ => Fault::Unreachable,
     };
     let given = |name: &str| values.contains_key(name);
     if !fault.hits_requests() && (given(SHARE) || given(NEXT)) {

@@ -23,6 +23,9 @@ fn each_kind_is_read_from_text_and_goes_through_json_and_back() {
         ("flap:10:5s", spec(Fault::Flap { alive: seconds(10), dead: seconds(5) })),
         ("engine-dead", spec(Fault::EngineDead)),
         ("sigterm", spec(Fault::Sigterm)),
+        ("dead:seconds=5", spec(Fault::Dead).lasting(seconds(5))),
+        ("loading", spec(Fault::Loading)),
+        ("unreachable", spec(Fault::Unreachable)),
     ];
     for (text, expected) in table {
         assert_eq!(FaultSpec::parse(text), Ok(expected), "{text}");
