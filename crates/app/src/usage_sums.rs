@@ -22,7 +22,7 @@ pub(crate) use groups::{By, Grouped, Groups, MOST_GROUPS};
 pub(crate) use lines::{Found, Lines};
 pub(crate) use moment::Moment;
 pub(crate) use reading::{Counts, read};
-pub(crate) use table::{plain, with_commas};
+pub(crate) use table::{align, plain, with_commas};
 
 pub(crate) use csv::render as csv;
 pub(crate) use json::render as json;

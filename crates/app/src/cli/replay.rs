@@ -1,19 +1,22 @@
-//! `sluicegate replay`: recorded traffic through simulated replicas, under one policy after the other.
+//! `sluicegate replay`: recorded traffic through simulated replicas, under one policy or configuration after the other.
+
+mod configs;
+mod hardship;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::fleet::{Decider, Job, Settings};
 use sluicegate_lab::replay::{Apart, Hardship, Policy, at_speed, capacity, settings};
-use sluicegate_proxy::plan::Plan;
 
+use super::profile_file::ProfileFile;
 use super::{Failure, print, tell};
-use crate::config::{Config, Overrides};
-use crate::replay::{self, Contestant, Facts, PolicyRun, Recorded};
+use crate::replay::{self, Contestant, Facts, FleetFacts, PolicyRun, Profiles, Trace};
 use crate::usage_sums::plain;
+use hardship::HardshipArgs;
 
 /// Options of `replay`.
 #[derive(Debug, Args)]
@@ -37,9 +40,10 @@ pub(super) struct ReplayArgs {
     /// Read only so many requests
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// What each replica can do
-    #[arg(long, default_value = "h100", value_parser = Profile::NAMES)]
-    profile: String,
+    /// What each replica can do: h100, 8b, fast, or a file from `sluicegate calibrate`; POOL=... is for one pool of the
+    /// configurations, and may be repeated [default: h100]
+    #[arg(long = "profile", value_name = "[POOL=]NAME|FILE")]
+    profiles: Vec<String>,
     /// Slots that policies with slots take for known [default: what the engine runs at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     slots: Option<u32>,
@@ -48,74 +52,22 @@ pub(super) struct ReplayArgs {
     /// Decides what is left to chance
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Let this configuration decide, with its pools, replicas, slots and settings, in the place of policies
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "replicas", "slots", "load"])]
-    config: Option<PathBuf>,
+    /// Let this configuration decide, with its pools, replicas, routes and limits, in the place of policies; may be
+    /// repeated: the first one is what the others are held against
+    #[arg(long = "config", value_name = "FILE", conflicts_with_all = ["policies", "replicas", "slots", "load"])]
+    configs: Vec<PathBuf>,
+    /// The model of requests whose record names none, as Mooncake and Azure traces do not
+    #[arg(long, value_name = "NAME", requires = "configs")]
+    model: Option<String>,
     /// Write one JSON object in the place of the table
     #[arg(long)]
     json: bool,
     /// Write the table and plots as one HTML page, too
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Policies that run at the same time
+    /// Policies or configurations that run at the same time
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
-}
-
-/// What makes choosing harder.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "What makes it harder")]
-struct HardshipArgs {
-    /// Gateways that share nothing; each request comes through one of them by chance
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "config")]
-    gateways: u16,
-    /// Part of the requests that others send to the replicas in turn, past the gateway
-    #[arg(long, value_name = "PART", default_value_t = 0.0, value_parser = part, conflicts_with = "config")]
-    foreign: f64,
-    /// How far off prompt sizes are estimated: standard deviation of their logarithm
-    #[arg(long, value_name = "SIGMA", default_value_t = 0.0, value_parser = part, conflicts_with = "config")]
-    size_noise: f64,
-    /// What engines say of the size of their caches, in true sizes
-    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = positive, conflicts_with = "config")]
-    cache_told: f64,
-    /// So many of the replicas are slow
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "config")]
-    slow_replicas: u16,
-    /// How many times as long a slow replica takes
-    #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = positive)]
-    slowness: f64,
-}
-
-impl HardshipArgs {
-    fn hardship(&self) -> Hardship {
-        Hardship {
-            gateways: self.gateways.into(),
-            foreign: self.foreign,
-            size_noise: self.size_noise,
-            cache_told: self.cache_told,
-        }
-    }
-
-    /// What of it is not the default, in words.
-    fn in_words(&self) -> Option<String> {
-        let mut words = Vec::new();
-        if self.gateways > 1 {
-            words.push(format!("{} gateways", self.gateways));
-        }
-        if self.foreign > 0.0 {
-            words.push(format!("{:.0} % of the requests from elsewhere", self.foreign * 100.0));
-        }
-        if self.size_noise > 0.0 {
-            words.push(format!("sizes off by {}", self.size_noise));
-        }
-        if self.cache_told != 1.0 {
-            words.push(format!("caches told to be {} times as large", self.cache_told));
-        }
-        if self.slow_replicas > 0 {
-            words.push(format!("{} replicas {} times as slow", self.slow_replicas, self.slowness));
-        }
-        (!words.is_empty()).then(|| words.join(", "))
-    }
 }
 
 const HELP: &str = "\
@@ -138,28 +90,30 @@ Examples:
   sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
   sluicegate replay usage.jsonl --replicas 6 --policy all --html replay.html
   sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7 --json
-  sluicegate replay usage.jsonl --config changed.toml
+  sluicegate replay usage.jsonl --config sluicegate.toml --config changed.toml
 
-With --config each pool of the file is a row: the requests whose routes lead there, its replicas
-simulated, with the file's mode, slots, queue, retries, limits and settings.";
+With --config each request goes by its model to its route, and from there as `serve` would have it
+go: mode, weights, policies, slots, queue, priorities, retries, fallback. The replicas of the file are
+simulated; the table has the whole, each route and each pool, for each configuration after the first
+also what changed, in per cent. refused are requests that found no place, fallback those that ended
+at their route's fallback. What is not played or not known is said by name.";
 
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let policies = policies(&args.policies)?;
-    let plan = match &args.config {
-        Some(path) => {
-            Some(Config::load(Some(path), &Overrides::default()).map_err(Failure::Configuration)?.plan)
-        }
-        None => None,
-    };
-    let profile = Profile::named(&args.profile).unwrap_or_default();
-    let limit = args.limit.unwrap_or(usize::MAX);
-    let trace = replay::read(&args.trace, limit, profile.block_tokens).map_err(Failure::Usage)?;
-    if let Some(first) = trace.bad.first() {
-        // The message may quote the line, which may be anything.
-        let first = plain(first);
-        tell(format_args!("note: {} lines are no requests; the first: {first}\n", trace.bad.len()));
+    let profiles = Profiles::of(&args.profiles, profile).map_err(Failure::Usage)?;
+    if args.configs.is_empty() { run_policies(args, &profiles) } else { configs::run(args, &profiles) }
+}
+
+fn run_policies(args: &ReplayArgs, profiles: &Profiles) -> Result<(), Failure> {
+    if let Some(pool) = profiles.pools().next() {
+        let error = anyhow::anyhow!(
+            "--profile {pool}=...: pools are those of a configuration, give one with --config"
+        );
+        return Err(Failure::Usage(error));
     }
-    let equal = settings(usize::from(args.replicas), profile);
+    let policies = policies(&args.policies)?;
+    let profile = &profiles.all().profile;
+    let trace = read(args, profile.block_tokens)?;
+    let equal = settings(usize::from(args.replicas), profile.clone());
     let jobs = trace.jobs();
     let speed = match args.load {
         None => args.speed,
@@ -168,25 +122,49 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let HardshipArgs { slow_replicas, slowness, .. } = args.hardship;
     let settings = Settings { slow_replicas: slow_replicas.into(), slowness, ..equal };
     let jobs = at_speed(&jobs, speed);
-    let contestants = match &plan {
-        Some(plan) => configured(args, plan, &settings.profile, &trace.requests)?,
-        None => policies.into_iter().map(|policy| contestant(args, policy, &settings, &jobs)).collect(),
-    };
-    let facts = facts(args, trace.form, speed, &jobs, &contestants);
-    let runs = replay::run_all(contestants, args.threads);
-    show(args, &facts, &runs)
+    let contestants = policies.into_iter().map(|policy| contestant(args, policy, &settings, &jobs)).collect();
+    let fleet = FleetFacts { replicas: args.replicas.into(), profile: profiles.all().name.clone() };
+    let facts = facts(args, &trace, speed, &jobs, Some(fleet));
+    let runs: Vec<_> = replay::run_all(contestants, args.threads).into_iter().map(PolicyRun::of).collect();
+    show(args, &|| replay::html(&facts, &runs), &|| replay::json(&facts, &runs), &|| {
+        format!("{}\n\n{}", plain(&facts.line()), replay::table(&runs))
+    })
 }
 
-fn show(args: &ReplayArgs, facts: &Facts, runs: &[PolicyRun]) -> Result<(), Failure> {
+/// The profile of that name or in that file.
+fn profile(asked: &str) -> anyhow::Result<Profile> {
+    if let Some(profile) = Profile::named(asked) {
+        return Ok(profile);
+    }
+    let file = ProfileFile::read(Path::new(asked))
+        .with_context(|| format!("expected {} or a file", Profile::NAMES.join(", ")))?;
+    Ok(file.profile())
+}
+
+fn read(args: &ReplayArgs, block_tokens: u32) -> Result<Trace, Failure> {
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let trace = replay::read(&args.trace, limit, block_tokens).map_err(Failure::Usage)?;
+    if let Some(first) = trace.bad.first() {
+        // The message may quote the line, which may be anything.
+        let first = plain(first);
+        tell(format_args!("note: {} lines are no requests; the first: {first}\n", trace.bad.len()));
+    }
+    Ok(trace)
+}
+
+/// Writes what was asked for.
+fn show(
+    args: &ReplayArgs,
+    html: &dyn Fn() -> anyhow::Result<String>,
+    json: &dyn Fn() -> anyhow::Result<String>,
+    table: &dyn Fn() -> String,
+) -> Result<(), Failure> {
     if let Some(path) = &args.html {
-        let page = replay::html(facts, runs).map_err(Failure::running)?;
+        let page = html().map_err(Failure::running)?;
         let written = std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()));
         written.map_err(Failure::running)?;
     }
-    if args.json {
-        return print(&replay::json(facts, runs).map_err(Failure::running)?);
-    }
-    print(&format!("{}\n\n{}", plain(&facts.line()), replay::table(runs)))
+    if args.json { print(&json().map_err(Failure::running)?) } else { print(&table()) }
 }
 
 fn contestant<'a>(args: &ReplayArgs, policy: Policy, settings: &Settings, jobs: &'a [Job]) -> Contestant<'a> {
@@ -196,6 +174,7 @@ fn contestant<'a>(args: &ReplayArgs, policy: Policy, settings: &Settings, jobs: 
         settings: settings.clone(),
         decider: decider(args, policy, settings, slots),
         jobs: Cow::Borrowed(jobs),
+        pools: std::iter::once(0..settings.replicas).collect(),
     }
 }
 
@@ -212,36 +191,15 @@ fn decider(args: &ReplayArgs, policy: Policy, settings: &Settings, slots: u32) -
     Box::new(Apart::new(hardship, settings.replicas, args.seed, one))
 }
 
-fn configured(
-    args: &ReplayArgs,
-    plan: &Plan,
-    profile: &Profile,
-    requests: &[Recorded],
-) -> Result<Vec<Contestant<'static>>, Failure> {
-    let (contestants, lost) =
-        replay::configured(plan, profile, requests, args.speed, args.seed).map_err(Failure::running)?;
-    if lost > 0 {
-        tell(format_args!(
-            "note: {lost} of {} requests are left out: their route is not in the configuration, or its targets are in \
-             several pools or hosted\n",
-            requests.len()
-        ));
-    }
-    Ok(contestants)
-}
-
-fn facts(args: &ReplayArgs, form: &'static str, speed: f64, jobs: &[Job], all: &[Contestant<'_>]) -> Facts {
+fn facts(args: &ReplayArgs, trace: &Trace, speed: f64, jobs: &[Job], fleet: Option<FleetFacts>) -> Facts {
     let times = || jobs.iter().map(|job| job.arrives);
     let span = times().max().unwrap_or_default().since(times().min().unwrap_or_default());
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let replicas = || all.iter().map(|one| one.settings.replicas);
     Facts {
-        trace: name(&args.trace),
-        form,
+        trace: args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        form: trace.form,
         requests: jobs.len(),
-        config: args.config.as_ref().map(name),
-        replicas: if args.config.is_some() { replicas().sum() } else { args.replicas.into() },
-        profile: args.profile.clone(),
+        without_prompt: trace.without_prompt.clone(),
+        fleet,
         speed,
         requests_per_second: jobs.len() as f64 / span.as_secs_f64().max(1.0),
         load: args.load,

@@ -1,6 +1,7 @@
 //! Lines of the Azure LLM inference traces: `TIMESTAMP,ContextTokens,GeneratedTokens`. They say nothing of prefixes: no
 //! request shares any, and none has a session.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sluicegate_core::Time;
@@ -37,8 +38,8 @@ impl Reader for Azure {
         Ok(())
     }
 
-    fn requests(self: Box<Self>) -> Vec<Recorded> {
-        self.jobs.into_iter().map(|job| Recorded { job, route: None }).collect()
+    fn requests(self: Box<Self>) -> (Vec<Recorded>, BTreeMap<String, usize>) {
+        (self.jobs.into_iter().map(Recorded::nameless).collect(), BTreeMap::new())
     }
 }
 
@@ -77,7 +78,7 @@ mod tests {
         reader.line(b"2024-01-01 00:00:01.2500000,9,1").unwrap();
         assert!(reader.line(b"2024-01-01 00:00:01,x,1").is_err());
         assert!(reader.line(b"today,9,1").is_err());
-        let jobs: Vec<Job> = reader.requests().into_iter().map(|recorded| recorded.job).collect();
+        let jobs: Vec<Job> = reader.requests().0.into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs[0].arrives, jobs[0].prompt_tokens, jobs[0].output_tokens), (Time::ZERO, 374, 44));
         assert!((jobs[1].arrives.as_nanos() as f64 - 1.75e9).abs() < 1e4);
     }

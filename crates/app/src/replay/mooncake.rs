@@ -5,6 +5,7 @@ use serde::Deserialize;
 use sluicegate_core::Time;
 use sluicegate_lab::fleet::Job;
 use sluicegate_lab::replay::{Sessions, chained};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::trace::{Reader, Recorded};
@@ -58,7 +59,7 @@ impl Reader for Mooncake {
         Ok(())
     }
 
-    fn requests(mut self: Box<Self>) -> Vec<Recorded> {
+    fn requests(mut self: Box<Self>) -> (Vec<Recorded>, BTreeMap<String, usize>) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
         let mut sessions = Sessions::default();
@@ -74,7 +75,7 @@ impl Reader for Mooncake {
                 ..Job::unique(arrives, line.input_length, line.output_length)
             }
         };
-        lines.into_iter().map(|line| Recorded { job: job(line), route: None }).collect()
+        (lines.into_iter().map(|line| Recorded::nameless(job(line))).collect(), BTreeMap::new())
     }
 }
 
@@ -110,7 +111,7 @@ mod tests {
             reader.line(br#"{"timestamp":-1,"input_length":1,"output_length":9,"hash_ids":[]}"#).is_err()
         );
         assert!(reader.line(br#"{"timestamp":1}"#).is_err());
-        let jobs: Vec<Job> = reader.requests().into_iter().map(|recorded| recorded.job).collect();
+        let jobs: Vec<Job> = reader.requests().0.into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs.len(), jobs[0].prompt_tokens, jobs[0].output_tokens), (1, 1_200, 9));
         assert_eq!(jobs[0].arrives, Time::from_nanos(1_500_000_000));
     }

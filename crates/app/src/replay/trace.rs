@@ -1,5 +1,6 @@
 //! A trace: requests in order of arrival, from any of the forms that are known.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,13 +21,31 @@ pub(crate) struct Trace {
     pub(crate) form: &'static str,
     /// Lines that are none of it, and the first of them.
     pub(crate) bad: Vec<String>,
+    /// Requests whose length was not recorded, as no engine worked on them, by how they ended.
+    pub(crate) without_prompt: BTreeMap<String, usize>,
 }
 
 /// One recorded request.
 pub(crate) struct Recorded {
     pub(crate) job: Job,
-    /// The route that it was for, where that was recorded.
+    /// The model as it was asked for, where that was recorded.
+    pub(crate) model: Option<Arc<str>>,
+    /// The route that it went by, where that was recorded.
     pub(crate) route: Option<Arc<str>>,
+    /// The name of the key that asked, where that was recorded.
+    pub(crate) key: Option<Arc<str>>,
+}
+
+impl Recorded {
+    /// A request of which nothing else was recorded.
+    pub(super) fn nameless(job: Job) -> Self {
+        Self { job, model: None, route: None, key: None }
+    }
+
+    /// The name that selects its route.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.model.as_ref().or(self.route.as_ref())
+    }
 }
 
 impl Trace {
@@ -44,8 +63,8 @@ pub(super) trait Reader {
     /// What is wrong with it.
     fn line(&mut self, line: &[u8]) -> Result<(), String>;
 
-    /// Everything read, in any order.
-    fn requests(self: Box<Self>) -> Vec<Recorded>;
+    /// Everything read, in any order, and what is left out for want of a length, by how it ended.
+    fn requests(self: Box<Self>) -> (Vec<Recorded>, BTreeMap<String, usize>);
 }
 
 /// Reads a file, gzip where its name ends in `.gz`, at most `limit` requests, prompts cut into blocks of
@@ -89,12 +108,12 @@ pub(crate) fn read(path: &Path, limit: usize, block_tokens: u32) -> anyhow::Resu
     }
     bar.finish_and_clear();
     let (name, reader) = form.with_context(|| format!("{} is empty", path.display()))?;
-    let mut requests = reader.requests();
+    let (mut requests, without_prompt) = reader.requests();
     requests.sort_by_key(|recorded| recorded.job.arrives);
     if requests.is_empty() {
         bail!("{} holds no request", path.display());
     }
-    Ok(Trace { requests, form: name, bad })
+    Ok(Trace { requests, form: name, bad, without_prompt })
 }
 
 struct Begun {

@@ -5,7 +5,8 @@
 //! same key and route that is long enough, prompt and answer together: a next turn, most likely. What was *not* cached
 //! because it lay at another replica is lost, so that a replay finds at most as much to hit as the gateway did.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -29,10 +30,11 @@ pub(super) struct UsageLines {
 struct UsageLine {
     time: String,
     /// With `time` it is what makes an object a usage line.
-    #[serde(rename = "outcome")]
-    _outcome: String,
+    outcome: String,
     #[serde(default)]
     key: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     route: Option<String>,
     #[serde(default)]
@@ -62,17 +64,39 @@ impl Reader for UsageLines {
     }
 
     /// Requests that no engine worked on have no tokens, and are left out.
-    fn requests(self: Box<Self>) -> Vec<Recorded> {
-        let mut lines = self.lines;
-        lines.retain(|line| line.prompt_tokens.is_some_and(|tokens| tokens > 0));
+    fn requests(self: Box<Self>) -> (Vec<Recorded>, BTreeMap<String, usize>) {
+        let (mut lines, without): (Vec<_>, Vec<_>) =
+            self.lines.into_iter().partition(|line| line.prompt_tokens.is_some_and(|tokens| tokens > 0));
+        let mut without_prompt = BTreeMap::new();
+        for line in without {
+            *without_prompt.entry(line.outcome).or_default() += 1;
+        }
         lines.sort_by(|one, other| one.time.cmp(&other.time));
         let first = lines.first().and_then(|line| moment(&line.time)).unwrap_or_default();
         let mut talks = Talks::default();
+        let mut names = Names::default();
         let request = |line: UsageLine| Recorded {
             job: talks.job(&line, first, self.block_tokens),
-            route: line.route.map(Into::into),
+            model: names.shared(line.model),
+            route: names.shared(line.route),
+            key: names.shared(line.key),
         };
-        lines.into_iter().map(request).collect()
+        (lines.into_iter().map(request).collect(), without_prompt)
+    }
+}
+
+/// Each name once, however many lines have it.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn shared(&mut self, name: Option<String>) -> Option<Arc<str>> {
+        let name: Arc<str> = name?.into();
+        let known = self.0.get(&name).cloned();
+        known.or_else(|| {
+            self.0.insert(Arc::clone(&name));
+            Some(name)
+        })
     }
 }
 

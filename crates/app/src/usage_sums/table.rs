@@ -91,7 +91,7 @@ fn cell(value: Value) -> String {
 }
 
 /// Names to the left, numbers to the right.
-fn align(rows: &[Vec<String>], names: usize) -> String {
+pub(crate) fn align(rows: &[Vec<String>], names: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width_of =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

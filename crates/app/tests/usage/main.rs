@@ -4,4 +4,6 @@ mod against;
 mod binary;
 mod keys;
 mod replay;
+mod replay_configs;
+mod replay_page;
 mod sums;

@@ -72,70 +72,75 @@ fn a_load_is_a_part_of_what_round_robin_keeps_up_with() {
     assert!((rate("0.8") / rate("0.4") - 2.0).abs() < 1e-9);
 }
 
-#[test]
-fn a_page_needs_nothing_but_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, page) = (trace(&folder), folder.path().join("replay.html"));
-    let ended = run(&["replay", trace.to_str().unwrap(), "--limit", "20", "--html", page.to_str().unwrap()]);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("20 requests") && ended.stdout.contains("\nadaptive "), "{}", ended.stdout);
-    let page = std::fs::read_to_string(page).unwrap();
-    assert_eq!(page.matches("<svg").count(), 3);
-    let links = page.replace("http://www.w3.org/2000/svg", "");
-    assert!(!links.contains("http") && !page.contains("<script"));
+/// The names of a table's numbers, without those of its first columns; each p50, p95 and p99 with what it is of.
+pub(crate) fn headings(line: &str, names: usize) -> Vec<String> {
+    let mut of = "";
+    let words = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).skip(names);
+    words
+        .map(|word| {
+            of = word.strip_suffix(" mean").unwrap_or(of);
+            if word.starts_with('p') { format!("{of} {word}") } else { word.to_owned() }
+        })
+        .collect()
 }
 
-const CONFIG: &str = r#"
-[[pools]]
-name = "large"
-replicas = ["http://10.0.0.11:8000", "http://10.0.0.12:8000"]
-slots = 1
-
-[[pools]]
-name = "small"
-replicas = ["http://10.0.0.13:8000"]
-
-[[routes]]
-model = "qwen3-32b"
-aliases = ["best"]
-mode = "round_robin"
-[[routes.targets]]
-pool = "large"
-
-[[routes]]
-model = "qwen3-8b"
-[[routes.targets]]
-pool = "small"
-"#;
+/// The numbers of a row of the JSON, written as tables write them.
+pub(crate) fn numbers_of(row: &Value, names: &[String]) -> Vec<String> {
+    let number = |value: &Value, factor: f64, decimals: usize| {
+        value.as_f64().map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value * factor))
+    };
+    let one = |name: &String| match name.as_str() {
+        "hit %" => number(&row["cached_token_share"], 100.0, 1),
+        "imbalance" => number(&row["imbalance_mean"], 1.0, 1),
+        "queued" => number(&row["queued_seconds_mean"], 1.0, 3),
+        "requests" | "refused" | "fallback" | "failed" => number(&row[name.as_str()], 1.0, 0),
+        _ => match name.split_once(' ') {
+            Some(("TTFT", part)) => number(&row["ttft_seconds"][part], 1.0, 3),
+            Some(("E2E", part)) => number(&row["total_seconds"][part], 1.0, 2),
+            _ => panic!("an unknown column: {name}"),
+        },
+    };
+    names.iter().map(one).collect()
+}
 
 #[test]
-fn a_configuration_takes_the_place_of_policies() {
+fn the_numbers_of_the_table_are_those_of_the_json() {
     let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("changed.toml");
-    std::fs::write(&config, CONFIG).unwrap();
-    let log = folder.path().join("usage.jsonl");
-    let line = |at: u32| {
-        let route = ["qwen3-32b", "qwen3-8b", "best", "qwen3-32b", "gone"][at as usize % 5];
-        format!(
-            r#"{{"time":"2026-02-03T04:05:00.{at:03}Z","outcome":"ok","key":"k","route":"{route}","stream":true,"prompt_tokens":4000,"cached_tokens":0,"completion_tokens":50}}"#
-        ) + "\n"
-    };
-    std::fs::write(&log, (0..50).map(line).collect::<String>()).unwrap();
-    let words = ["replay", log.to_str().unwrap(), "--config", config.to_str().unwrap(), "--json"];
-    let ended = run(&words);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("10 of 50 requests are left out"), "{}", ended.stderr);
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&report["config"], &report["replicas"]), (&"changed.toml".into(), &3.into()));
-    let rows: Vec<_> = report["policies"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| (row["policy"].as_str().unwrap(), row["requests"].as_u64().unwrap()))
-        .collect();
-    assert_eq!(rows, [("pool large", 30), ("pool small", 10)]);
-    let queued = |row: usize| report["policies"][row]["queued_seconds_mean"].as_f64().unwrap();
-    assert!(queued(0) > 1.0 && queued(1) == 0.0, "one slot each, and the queue is the gateway's");
+    let trace = trace(&folder);
+    let words = ["replay", trace.to_str().unwrap(), "--replicas", "3", "--policy", "all"];
+    let report: Value = serde_json::from_str(&run(&[&words[..], &["--json"]].concat()).stdout).unwrap();
+    let table = run(&words).stdout;
+    let mut lines = table.lines().skip_while(|line| !line.starts_with("policy "));
+    let names = headings(lines.next().unwrap(), 1);
+    assert_eq!(names.len(), 10, "{names:?}");
+    let rows: Vec<Vec<String>> =
+        lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect();
+    let expected =
+        |row: &Value| [vec![row["policy"].as_str().unwrap().to_owned()], numbers_of(row, &names)].concat();
+    let expected: Vec<_> = report["policies"].as_array().unwrap().iter().map(expected).collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn the_members_of_the_json_are_these_with_their_units_in_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    let words = ["replay", trace.to_str().unwrap(), "--policy", "adaptive", "--json"];
+    let report: Value = serde_json::from_str(&run(&words).stdout).unwrap();
+    let members = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    let whole =
+        "form load policies profile replicas requests requests_per_second seed speed trace without_prompt";
+    assert_eq!(members(&report), whole);
+    let row = &report["policies"][0];
+    let figures = "cached_token_share failed fallback imbalance_mean ok outcomes policy queued_seconds_mean refused \
+                   requests total_seconds ttft_seconds untimed";
+    assert_eq!(members(row), figures);
+    for times in [&row["ttft_seconds"], &row["total_seconds"]] {
+        assert_eq!(members(times), "mean p50 p95 p99");
+        let times = ["mean", "p50", "p95", "p99"].map(|part| times[part].as_f64().unwrap());
+        assert!(times.iter().all(|seconds| (0.001..60.0).contains(seconds)), "seconds: {times:?}");
+    }
+    assert!((0.0..=1.0).contains(&row["cached_token_share"].as_f64().unwrap()), "a part of one");
 }
 
 #[test]

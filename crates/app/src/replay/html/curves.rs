@@ -18,8 +18,8 @@ pub(super) struct Plot {
     pub(super) curves: Vec<Vec<(f64, f64)>>,
 }
 
-pub(super) fn all(runs: &[PolicyRun]) -> [Plot; 3] {
-    let curves = |curve: fn(&PolicyRun) -> Vec<(f64, f64)>| runs.iter().map(curve).collect();
+pub(super) fn all(runs: &[&PolicyRun]) -> [Plot; 3] {
+    let curves = |curve: fn(&PolicyRun) -> Vec<(f64, f64)>| runs.iter().map(|run| curve(run)).collect();
     [
         Plot {
             title: "How many had their first byte after how long",
