@@ -1,5 +1,7 @@
 //! `sluicegate calibrate`: the simulated engine fitted to a real one.
 
+mod show;
+
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use sluicegate_lab::calibrate::{Fit, Found, Plan, Stage, fit, measure};
+use sluicegate_lab::calibrate::{Plan, Stage, fit, measure};
 use sluicegate_lab::client::Endpoint;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::load::{LoadConfig, first_model, probe};
@@ -15,6 +17,7 @@ use sluicegate_lab::load::{LoadConfig, first_model, probe};
 use super::load::asked;
 use super::profile_file::ProfileFile;
 use super::{Failure, print, tell};
+use show::Fitted;
 
 /// Tokens of the longest prompt where nothing is said.
 const LONGEST: u32 = 8192;
@@ -38,6 +41,9 @@ pub(super) struct CalibrateArgs {
     /// Write the profile into this file [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Print what was measured and the profile as one JSON object, in the place of the profile
+    #[arg(long)]
+    json: bool,
     /// Longest prompt to try, in tokens [default: two thirds of the context, at most 8192]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(64..))]
     longest: Option<u32>,
@@ -63,6 +69,7 @@ comes from the engine's /metrics. The result says how far it is off from what wa
 Examples:
   sluicegate calibrate http://10.0.0.11:8000 --max-num-seqs 128 --out a100.toml
   sluicegate sim --profile a100.toml --replicas 4
+  sluicegate replay usage.jsonl --profile a100.toml --replicas 4
 
 Exit codes: 0 success, 1 the engine could not be measured, 2 error in the command line.";
 
@@ -71,16 +78,19 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::new(&args.url, key.as_deref()).map_err(|error| Failure::Usage(error.into()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::running(error.into()))?;
-    let text = runtime.block_on(calibrate(args, key, &endpoint)).map_err(Failure::running)?;
-    match &args.out {
-        None => print(&text),
-        Some(path) => std::fs::write(path, text)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::running),
+    let fitted = runtime.block_on(calibrate(args, key, &endpoint)).map_err(Failure::running)?;
+    if let Some(path) = &args.out {
+        let written = std::fs::write(path, fitted.toml().map_err(Failure::running)?);
+        written.with_context(|| format!("cannot write {}", path.display())).map_err(Failure::running)?;
+    }
+    match (args.json, &args.out) {
+        (true, _) => print(&fitted.json().map_err(Failure::running)?),
+        (false, None) => print(&fitted.toml().map_err(Failure::running)?),
+        (false, Some(_)) => Ok(()),
     }
 }
 
-async fn calibrate(args: &CalibrateArgs, key: Option<String>, endpoint: &Endpoint) -> anyhow::Result<String> {
+async fn calibrate(args: &CalibrateArgs, key: Option<String>, endpoint: &Endpoint) -> anyhow::Result<Fitted> {
     let model = first_model(endpoint).await.with_context(|| format!("{} cannot be asked", args.url))?;
     let context = model.max_model_len.unwrap_or(CONTEXT);
     let name = args.model.clone().unwrap_or(model.name);
@@ -112,8 +122,8 @@ async fn calibrate(args: &CalibrateArgs, key: Option<String>, endpoint: &Endpoin
     }
     let fit = fit(&found.observations, &profile);
     profile.cost = fit.cost.clone();
-    let toml = toml::to_string(&ProfileFile::of(&profile, Some(context)))?;
-    Ok(format!("{}\n{toml}", comment(&plan.load.model, &found, &fit)))
+    let profile = ProfileFile::of(&profile, Some(context));
+    Ok(Fitted { model: plan.load.model, found, fit, profile })
 }
 
 fn load(args: &CalibrateArgs, key: Option<String>, model: String) -> LoadConfig {
@@ -157,31 +167,6 @@ fn kv_cache(page: &str) -> Option<(u32, u32)> {
         rest.split('"').next()?.parse().ok().filter(|value| *value > 0)
     };
     Some((label(",block_size").or_else(|| label("{block_size"))?, label("num_gpu_blocks")?))
-}
-
-fn comment(model: &str, found: &Found, fit: &Fit) -> String {
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    let (cold, warm) = (&found.cold, &found.warm);
-    let mut text = format!(
-        "# Fitted to {} by sluicegate calibrate: on the mean {:.1} % off from what was measured.\n\
-         # Prefix cache: {:.0} tokens took {:.1} ms unknown; {:.0} tokens took {:.1} ms with {:.0} % of them cached.\n",
-        model.escape_default(),
-        fit.error * 100.0,
-        cold.tokens,
-        millis(cold.took),
-        warm.tokens,
-        millis(warm.took),
-        found.cached_share * 100.0
-    );
-    for seen in &found.observations.prefill {
-        text += &format!("# prompt of {:.0} tokens: {:.2} ms\n", seen.tokens, millis(seen.took));
-    }
-    for seen in &found.observations.decode {
-        let (batch, context, took) = (seen.batch, seen.context, millis(seen.took));
-        text +=
-            &format!("# batch of {batch:.0} with contexts of {context:.0} tokens: {took:.2} ms a token\n");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -5,5 +5,6 @@ mod binary;
 mod keys;
 mod replay;
 mod replay_configs;
+mod replay_docs;
 mod replay_page;
 mod sums;
