@@ -300,3 +300,67 @@ fn where_the_file_has_no_routes_each_model_is_one() {
     );
     assert!(ended.stdout.contains("slots = \"auto\" are taken to be 256"), "{}", ended.stdout);
 }
+
+/// The files of `examples/`, with what their secrets are to be.
+fn examples() -> impl Iterator<Item = (PathBuf, Vec<(String, String)>)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "toml"));
+    files.sort();
+    files.into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let names = text.split("\"env:").skip(1).filter_map(|rest| rest.split('"').next());
+        let secrets = names.map(|name| (name.to_owned(), name.to_lowercase())).collect();
+        (path, secrets)
+    })
+}
+
+#[test]
+fn every_example_is_played_or_says_what_it_lacks() {
+    let bench = Bench::new();
+    let mut played = Vec::new();
+    for (path, secrets) in examples() {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let config = std::fs::read_to_string(&path).unwrap();
+        let model = config.split("[[routes]]").nth(1).and_then(|route| route.split("model = \"").nth(1));
+        let model = model.and_then(|rest| rest.split('"').next()).unwrap_or("any");
+        let line = |at: u32| {
+            format!(
+                r#"{{"time":"2026-02-03T04:05:{at:02}.000Z","outcome":"ok","model":"{model}","prompt_tokens":3000,"cached_tokens":0,"completion_tokens":40}}"#
+            ) + "\n"
+        };
+        bench.file("usage.jsonl", &(0..30).map(line).collect::<String>());
+        let log = bench.folder.path().join("usage.jsonl");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+        let output = command
+            .arg("replay")
+            .arg(log)
+            .arg("--config")
+            .arg(&path)
+            .arg("--json")
+            .envs(secrets)
+            .output()
+            .unwrap();
+        if name == "discovery.toml" {
+            assert!(
+                String::from_utf8_lossy(&output.stderr)
+                    .contains("the file names no replica, it learns them from")
+            );
+            continue;
+        }
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let one = &report["configurations"][0];
+        assert_eq!((&one["played"], &one["total"]["ok"]), (&30.into(), &30.into()), "{name}");
+        if name == "decision.toml" {
+            assert!(
+                one["assumed"].to_string().contains("the decision service https://"),
+                "{}",
+                one["assumed"]
+            );
+        }
+        played.push(name);
+    }
+    assert!(played.len() > 8, "{played:?}");
+}
