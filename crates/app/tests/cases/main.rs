@@ -34,6 +34,7 @@ mod hosted_fields;
 mod key_limits;
 mod key_turns;
 mod keys;
+mod killed;
 mod leaks;
 mod left_answers;
 mod limits_at_once;

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 pub enum AttemptFailure {
     /// Connection refused.
     Refused,
-    /// A kept connection broke after the whole request had been sent, and a new one is refused: the process is gone, and
-    /// it may be this request that ended it.
+    /// The connection ended before an answer to the whole request, and a new one is refused: the process is gone, and it
+    /// may be this request that ended it.
     Gone,
     /// Any other failure to connect, connect timeout included.
     ConnectFailed,

@@ -23,7 +23,12 @@ pub(super) async fn attempt(
     let mut trial = Trial::new(credentials);
     let mut chosen = credentials.choose(clock::now());
     loop {
-        let end = ask(client, out, record, lease, &chosen).await;
+        let end = match ask(client, out, record, lease, &chosen).await {
+            End::Failed(AttemptFailure::Reset { sent_whole: true }, _) => {
+                told_apart(client, out, record, lease).await
+            }
+            end => end,
+        };
         let said = end.said();
         match trial.judge(&chosen, said, end, clock::now()) {
             Judged::Answered(end) => return end,
@@ -64,6 +69,29 @@ async fn ask(
     match exchange(client, out, lease, credential, upstream).await {
         hold::Held::Stale { sent_whole } => End::Failed(AttemptFailure::Reset { sent_whole }, None),
         hold::Held::End(end) => end,
+    }
+}
+
+/// A connection ended before an answer to the whole request: one more tells whether it was the connection alone, or
+/// whether the process is gone. Then it is gone for all whose connections end with it, more than a budget of retries is for.
+async fn told_apart(
+    client: &mut Client,
+    out: &Sending<'_, '_, '_>,
+    record: &mut Record,
+    lease: &LeaseGuard,
+) -> End {
+    let took = record.connect;
+    let again = send::connect(client, lease, out, record).await;
+    record.connect = took;
+    match again {
+        Ok(upstream) => {
+            upstream.keep(lease.replica(), clock::now());
+            End::Failed(AttemptFailure::Reset { sent_whole: true }, None)
+        }
+        Err(End::Failed(AttemptFailure::Refused, _)) => End::Failed(AttemptFailure::Gone, None),
+        Err(End::Failed(AttemptFailure::ReplicaDied { .. }, _)) => Interrupt::ReplicaDied.ends(true),
+        Err(End::Failed(..)) => End::Failed(AttemptFailure::Reset { sent_whole: true }, None),
+        Err(end) => end,
     }
 }
 
