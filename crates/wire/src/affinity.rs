@@ -5,8 +5,9 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::bits::RUN;
 use crate::peek::{Peek, Span};
-use crate::text::{cut_bytes, decode_bytes, head, inside, remaining};
+use crate::text::{decode_into, inside};
 
 const PREFIX: u64 = 0x7072_6566_6978;
 const CONVERSATION: u64 = 0x636f_6e76;
@@ -18,7 +19,7 @@ const SEPARATOR: &[u8] = b"\xff";
 ///
 /// Text in one part and in several is the same text. `limit` counts up to [`crate::MAX_TEXT_HEAD`].
 pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut text = Vec::with_capacity(room(body, limit));
+    let mut text = Vec::with_capacity(room(&peek.system, limit));
     let any = gather(&mut text, body, &peek.system, limit);
     any.then(|| xxh3_64_with_seed(&text, salt ^ PREFIX))
 }
@@ -26,7 +27,7 @@ pub fn prefix_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u
 /// `auto:conversation`: the first `limit` bytes of the system prompt and of the first user message, which all turns of
 /// a talk share. None without text in a first user message.
 pub fn conversation_key(body: &[u8], peek: &Peek, limit: usize, salt: u64) -> Option<u64> {
-    let mut text = Vec::with_capacity(room(body, limit.saturating_mul(2)));
+    let mut text = Vec::with_capacity(room(&peek.system, limit) + room(&peek.first_user, limit));
     gather(&mut text, body, &peek.system, limit);
     text.extend_from_slice(SEPARATOR);
     let any = gather(&mut text, body, &peek.first_user, limit);
@@ -42,9 +43,9 @@ pub fn session_key(text: &[u8], salt: u64) -> Option<u64> {
 }
 
 /// Bytes for decoded text that is hashed in one go: gathered first, since hashing bit by bit costs more than the copy.
-/// Text is never longer decoded than it is in the body, and there is a separator at most.
-fn room(body: &[u8], limit: usize) -> usize {
-    limit.min(body.len()) + SEPARATOR.len()
+/// Text is never longer decoded than it is in the body, quotes included; and decoding runs over the limit before it cuts.
+fn room(spans: &[Span], limit: usize) -> usize {
+    spans.iter().map(ExactSizeIterator::len).sum::<usize>().min(limit) + RUN
 }
 
 /// Whether there was any text.
@@ -54,12 +55,7 @@ fn gather(text: &mut Vec<u8>, body: &[u8], spans: &[Span], limit: usize) -> bool
         if left == 0 {
             break;
         }
-        decode_bytes(head(inside(body, span), left), |piece| {
-            let taken = cut_bytes(piece, left);
-            text.extend_from_slice(taken);
-            left = remaining(left, piece, taken);
-            left > 0
-        });
+        left = decode_into(inside(body, span), left, text);
     }
     left < limit
 }

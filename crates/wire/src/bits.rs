@@ -6,10 +6,9 @@
 
 mod step;
 
+pub(crate) use step::{RUN, Run};
 use step::{STEP, Step};
 
-/// Strings up to here are looked through eight bytes at a time.
-const SHORT: usize = 32;
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /// Reads on inside a string, from just after its opening quote.
@@ -34,10 +33,21 @@ impl InString {
     }
 
     fn close_by_steps(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
+        // A reader of its own stays in registers.
+        let mut reader = *self;
+        let end = reader.step_on(bytes, from);
+        *self = reader;
+        end
+    }
+
+    #[inline]
+    fn step_on(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         let (steps, tail) = bytes.get(from..).unwrap_or_default().as_chunks::<STEP>();
         for step in steps {
-            if let Some(end) = self.step(step, STEP) {
+            if !self.passes(step)
+                && let Some(end) = self.step(step, STEP)
+            {
                 return Some(at + end);
             }
             at += STEP;
@@ -46,6 +56,16 @@ impl InString {
             return None;
         }
         self.step(&padded(tail), tail.len()).map(|end| at + end)
+    }
+
+    /// Nothing in these bytes ends the string, escapes what follows them or tells more of it than is known. In prose
+    /// that is nearly every step, and it is seen without a mask.
+    #[inline]
+    fn passes(&mut self, step: &[u8; STEP]) -> bool {
+        let bytes = Step::new(step);
+        let passes = !bytes.any(b'"') && step.last() != Some(&b'\\') && (self.escaped || !bytes.any(b'\\'));
+        self.carry &= u64::from(!passes);
+        passes
     }
 
     #[inline]
@@ -57,9 +77,13 @@ impl InString {
         if slashes | self.carry != 0 {
             open &= !escaped(slashes, &mut self.carry, len);
         }
-        let end = if open == 0 { len } else { open.trailing_zeros() as usize };
+        if open == 0 {
+            self.escaped |= slashes != 0;
+            return None;
+        }
+        let end = open.trailing_zeros() as usize;
         self.escaped |= slashes & below(end) != 0;
-        (open != 0).then_some(end + 1)
+        Some(end + 1)
     }
 }
 
@@ -142,7 +166,10 @@ fn escaped(slashes: u64, carry: &mut u64, len: usize) -> u64 {
 /// Bytes without a quote or backslash from the beginning, as far as a short string goes.
 #[inline]
 fn plain_run(bytes: &[u8]) -> usize {
-    let (words, tail) = bytes.get(..SHORT).unwrap_or(bytes).as_chunks::<8>();
+    if let Some(run) = bytes.first_chunk::<RUN>() {
+        return Run::new(run).either(b'"', b'\\').trailing_zeros() as usize;
+    }
+    let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let hits = quotes_and_slashes(u64::from_le_bytes(*word));
         if hits != 0 {

@@ -23,6 +23,7 @@ pub mod fuzz_form;
 mod multipart;
 mod number;
 mod peek;
+mod scalar;
 mod scan;
 mod splice;
 mod sse;

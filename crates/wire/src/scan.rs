@@ -12,6 +12,7 @@ pub(crate) use facts::{Choices, EventKind, Facts, Word};
 pub use token::MAX_RESPONSE_ID;
 
 use crate::bits::{InContainer, InString};
+use crate::scalar::scalar_len;
 use places::{Field, Place, field_of};
 use token::{Token, WORD};
 
@@ -89,19 +90,20 @@ impl Scan {
         let mut at = 0;
         while let Some(rest @ [first, ..]) = bytes.get(at..) {
             at += match self.state {
-                State::Name(reader) => self.name(reader, rest),
+                State::Name(reader) => self.name(reader, rest, facts),
                 State::Text(reader) => self.text(reader, rest, facts),
                 State::Scalar => self.scalar(rest, facts),
                 State::Skip(reader) => self.skip(reader, rest),
                 State::Done | State::Lost => return,
                 _ if first.is_ascii_whitespace() => 1,
-                _ => self.structure(*first, facts),
+                State::Value => self.value(*first, rest, facts),
+                _ => self.structure(*first, rest, facts),
             };
         }
     }
 
-    /// One byte between values; how many bytes were taken.
-    fn structure(&mut self, byte: u8, facts: &mut Facts) -> usize {
+    /// What stands between values; how many bytes were taken.
+    fn structure(&mut self, byte: u8, rest: &[u8], facts: &mut Facts) -> usize {
         self.state = match (self.state, byte) {
             (State::Start, b'{') => {
                 self.push(Place::Top);
@@ -118,17 +120,15 @@ impl Scan {
             }
             (State::Element, _) => {
                 self.element(facts);
-                self.value(byte, facts)
+                return self.value(byte, rest, facts);
             }
-            (State::Value, _) => self.value(byte, facts),
             (State::Probe, _) => {
                 facts.payload |= !matches!(byte, b']' | b'}');
-                self.state = State::Skip(InContainer::new());
-                return 0;
+                return self.skip(InContainer::new(), rest);
             }
             _ => State::Lost,
         };
-        usize::from(!matches!(self.state, State::Scalar))
+        1
     }
 
     /// An element of one of the two arrays that are read begins.
@@ -142,23 +142,27 @@ impl Scan {
         }
     }
 
-    /// The state inside the value that begins with `byte`.
-    fn value(&mut self, byte: u8, facts: &mut Facts) -> State {
+    /// The value that `rest` begins with, and `byte` is its first; how many bytes were taken.
+    fn value(&mut self, byte: u8, rest: &[u8], facts: &mut Facts) -> usize {
+        let inside = rest.get(1..).unwrap_or_default();
         match byte {
-            b'"' => State::Text(InString::default()),
+            b'"' => 1 + self.text(InString::default(), inside, facts),
             b'{' | b'[' => {
                 facts.error |= self.field == Field::Error;
                 match self.field.place(byte) {
                     Some(place) => self.enter(place, facts),
-                    None if matches!(self.field, Field::Payload | Field::ToolCalls) => State::Probe,
-                    None => State::Skip(InContainer::new()),
+                    None if matches!(self.field, Field::Payload | Field::ToolCalls) => {
+                        self.state = State::Probe;
+                    }
+                    None => return 1 + self.skip(InContainer::new(), inside),
                 }
+                1
             }
-            _ => State::Scalar,
+            _ => self.scalar(rest, facts),
         }
     }
 
-    fn enter(&mut self, place: Place, facts: &mut Facts) -> State {
+    fn enter(&mut self, place: Place, facts: &mut Facts) {
         match place {
             Place::Choices => {
                 facts.choices = Choices::Empty;
@@ -169,7 +173,6 @@ impl Scan {
             _ => {}
         }
         self.push(place);
-        self.state
     }
 
     fn push(&mut self, place: Place) {
@@ -207,7 +210,8 @@ impl Scan {
         };
     }
 
-    fn name(&mut self, mut reader: InString, rest: &[u8]) -> usize {
+    /// A name, and the value behind it where that has begun.
+    fn name(&mut self, mut reader: InString, rest: &[u8], facts: &mut Facts) -> usize {
         let Some(len) = reader.close(rest) else {
             self.token.push(rest, WORD);
             self.state = State::Name(reader);
@@ -216,12 +220,17 @@ impl Scan {
         let raw = rest.get(..len - 1).unwrap_or_default();
         let (form, place) = (self.form, self.place());
         self.field = self.token.finish(raw, WORD, reader.escaped, |name, _| field_of(form, place, name));
-        if rest.get(len) == Some(&b':') {
-            self.state = State::Value;
-            return len + 1;
+        match rest.get(len..) {
+            Some([b':', value @ ..]) => {
+                self.state = State::Value;
+                let begun = value.first().filter(|byte| !byte.is_ascii_whitespace());
+                len + 1 + begun.map_or(0, |byte| self.value(*byte, value, facts))
+            }
+            _ => {
+                self.state = State::Colon;
+                len
+            }
         }
-        self.state = State::Colon;
-        len
     }
 
     fn text(&mut self, mut reader: InString, rest: &[u8], facts: &mut Facts) -> usize {
@@ -267,10 +276,11 @@ impl Scan {
     }
 
     fn scalar(&mut self, rest: &[u8], facts: &mut Facts) -> usize {
-        let len = rest.iter().take_while(|byte| in_scalar(**byte)).count();
+        let len = scalar_len(rest);
         let raw = rest.get(..len).unwrap_or_default();
         if len == rest.len() {
             self.token.push(raw, WORD);
+            self.state = State::Scalar;
             return len;
         }
         if len == 0 && self.token.is_empty() {
@@ -291,8 +301,4 @@ impl Scan {
             }
         }
     }
-}
-
-fn in_scalar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }

@@ -225,12 +225,21 @@ impl Observer {
         if lf && self.open.is_none() {
             return Some(Step { len: 1, hidden: self.drop_lf });
         }
-        let mut open = self.open.take();
-        let mut fresh = None;
-        let event = match &mut open {
-            Some(event) => event,
-            None => fresh.insert(Event::new(!std::mem::replace(&mut self.begun, true))),
-        };
+        if let Some(mut event) = self.open.take() {
+            let step = self.read(&mut event, bytes, lf);
+            self.open = step.is_none().then_some(event);
+            return step;
+        }
+        let mut event = Event::new(!std::mem::replace(&mut self.begun, true));
+        let step = self.read(&mut event, bytes, lf);
+        if step.is_none() {
+            self.open = Some(Box::new(event));
+        }
+        step
+    }
+
+    /// `lf`: the first byte belongs to what was before it.
+    fn read(&mut self, event: &mut Event, bytes: &[u8], lf: bool) -> Option<Step> {
         let from = usize::from(lf);
         let read = event.read(bytes.get(from..).unwrap_or_default());
         event.len += from as u64;
@@ -238,7 +247,6 @@ impl Observer {
         match read {
             Read::Open { after_cr } => {
                 self.after_cr = after_cr;
-                self.open = open.or_else(|| fresh.map(Box::new));
                 None
             }
             Read::End { len, after_cr } => {

@@ -1,5 +1,6 @@
 //! JSON string contents without building strings first: decoding in pieces, comparing, cutting.
 
+use crate::bits::{RUN, Run};
 use crate::peek::Span;
 
 /// Raw bytes a decoded byte can take at most: `\u0041` is one byte of text.
@@ -93,6 +94,42 @@ pub(crate) fn decode_bytes(raw: &[u8], mut sink: impl FnMut(&[u8]) -> bool) {
         }
         rest = escape.get(len..).unwrap_or_default();
     }
+}
+
+/// Appends the decoded text to `out`, at most `limit` bytes of it, cut at a character boundary; what is not UTF-8 as it
+/// is. Returns how many bytes more may follow: none behind a character that does not fit, or a shorter one would slip in.
+///
+/// Escapes stand close together in code and in prose with line breaks, so what lies between them is copied without a call
+/// for each piece.
+pub(crate) fn decode_into(raw: &[u8], limit: usize, out: &mut Vec<u8>) -> usize {
+    let begin = out.len();
+    let end = begin.saturating_add(limit);
+    let mut rest = raw;
+    while out.len() <= end
+        && let Some(run) = rest.first_chunk::<RUN>()
+    {
+        out.extend_from_slice(run);
+        let plain = Run::new(run).equal(b'\\').trailing_zeros() as usize;
+        rest = rest.get(plain..).unwrap_or_default();
+        if plain < RUN {
+            out.truncate(out.len() - RUN + plain);
+            let (character, len) = escape_at(rest);
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = rest.get(len..).unwrap_or_default();
+        }
+    }
+    if out.len() <= end {
+        decode_bytes(rest, |piece| {
+            out.extend_from_slice(piece);
+            out.len() <= end
+        });
+    }
+    if let Some(left) = end.checked_sub(out.len()) {
+        return left;
+    }
+    let taken = cut_bytes(out.get(begin..).unwrap_or_default(), limit).len();
+    out.truncate(begin + taken);
+    0
 }
 
 /// The character an escape stands for and its raw length. `escape` begins with the backslash.

@@ -2,6 +2,7 @@
 
 use super::{PeekError, Span};
 use crate::bits::{InContainer, InString};
+use crate::scalar::scalar_len;
 
 /// A string in the body, quotes included.
 #[derive(Clone, Debug)]
@@ -128,7 +129,7 @@ impl<'b> Cursor<'b> {
             }
             _ => {
                 let rest = self.body.get(start..).unwrap_or_default();
-                let len = rest.iter().take_while(|byte| in_scalar(**byte)).count();
+                let len = scalar_len(rest);
                 if len == 0 {
                     return self.fail("expected a value");
                 }
@@ -137,9 +138,4 @@ impl<'b> Cursor<'b> {
         }
         Ok(start..self.at)
     }
-}
-
-/// Bytes of numbers and literals. Which of their combinations are values is left to the engine.
-fn in_scalar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
