@@ -1,7 +1,7 @@
 //! HTTP/1.1 heads and framing (RFC 9112), strict: what two implementations could read in two ways is refused.
 //!
-//! `httparse` finds the pieces; the rules that decide where a message ends are here. One pass over a head, and no
-//! allocation up to 24 fields.
+//! `httparse` finds the pieces; the rules that decide where a message ends are here. One pass over a head, and one
+//! allocation, for the list of its fields.
 
 mod chunked;
 mod client_head;
@@ -26,8 +26,8 @@ pub const MAX_HEAD: usize = 64 * 1024;
 /// Most options the `Connection` fields of one head may list together.
 pub const MAX_CONNECTION_OPTIONS: usize = 64;
 
-/// The fields of a head as received, in order; up to 24 without an allocation.
-pub type Headers<'b> = smallvec::SmallVec<[httparse::Header<'b>; 24]>;
+/// The fields of a head as received, in order. On the heap, since a head is handed on several times.
+pub type Headers<'b> = Vec<httparse::Header<'b>>;
 
 /// Why a head or a chunked body cannot be read. From a client each variant is one status; from a replica each one
 /// means that the connection is unusable.

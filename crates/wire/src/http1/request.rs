@@ -80,7 +80,7 @@ pub fn parse_request(buf: &[u8]) -> Result<Option<RequestHead<'_>>, HeadError> {
         method,
         target,
         http11,
-        headers: Headers::from_slice(request.headers),
+        headers: request.headers.to_vec(),
         framing: meaning.framing,
         keep_alive: meaning.keep_alive,
         expect_continue: meaning.expect_continue,

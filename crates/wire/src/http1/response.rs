@@ -90,7 +90,7 @@ pub fn parse_response(buf: &[u8], head_request: bool) -> Result<Option<ResponseH
         len,
         status,
         reason: response.reason.unwrap_or_default().as_bytes(),
-        headers: Headers::from_slice(response.headers),
+        headers: response.headers.to_vec(),
         framing: ResponseFraming::None,
         keep_alive: false,
         event_stream: false,
