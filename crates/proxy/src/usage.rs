@@ -6,7 +6,7 @@ use sluicegate_core::Micros;
 use sluicegate_wire::Usage;
 
 /// How a request ended. A closed list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// A whole good answer was delivered.
     Ok,

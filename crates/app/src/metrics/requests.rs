@@ -1,17 +1,15 @@
 //! What usage lines add up to, by route, pool and key.
 
+mod cells;
 mod samples;
 
-use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use prometheus_client::metrics::histogram::Histogram;
 use sluicegate_proxy::usage::{Outcome, UsageLine};
 
 use super::family::Family;
+use cells::Cells;
 
 /// Upper bounds of the buckets, in seconds.
 const TTFT_BUCKETS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
@@ -35,23 +33,21 @@ pub(super) const REJECTIONS: [&str; 8] = [
     "suspected_poison",
 ];
 
-type Shared<K, V> = RwLock<HashMap<K, Arc<V>>>;
-
 /// Counts by route, pool and key. All three are names of the configuration or of the engines; requests without a route
 /// (their model is unknown) share one cell with empty names.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    routes: Shared<String, RouteCell>,
+    routes: Cells<String, RouteCell>,
     /// By key and reason.
-    rejections: Shared<String, Shared<&'static str, AtomicU64>>,
+    rejections: Cells<String, Cells<&'static str, AtomicU64>>,
 }
 
 #[derive(Debug)]
 struct RouteCell {
-    pools: Shared<String, PoolCell>,
+    pools: Cells<String, PoolCell>,
     tokens: [AtomicU64; 4],
     /// By key, in millionths; only where the route has a price.
-    costs: Shared<String, AtomicU64>,
+    costs: Cells<String, AtomicU64>,
     ttft: Histogram,
     duration: Histogram,
     queue_wait: Histogram,
@@ -60,8 +56,8 @@ struct RouteCell {
 #[derive(Debug, Default)]
 struct PoolCell {
     /// By key, then by end.
-    ends: Shared<String, Shared<(Outcome, Option<u16>), AtomicU64>>,
-    choices: Shared<&'static str, AtomicU64>,
+    ends: Cells<String, Cells<(Outcome, Option<u16>), AtomicU64>>,
+    choices: Cells<&'static str, AtomicU64>,
     attempts: AtomicU64,
     spills: AtomicU64,
 }
@@ -69,9 +65,9 @@ struct PoolCell {
 impl Default for RouteCell {
     fn default() -> Self {
         Self {
-            pools: RwLock::default(),
+            pools: Cells::default(),
             tokens: Default::default(),
-            costs: RwLock::default(),
+            costs: Cells::default(),
             ttft: Histogram::new(TTFT_BUCKETS),
             duration: Histogram::new(DURATION_BUCKETS),
             queue_wait: Histogram::new(QUEUE_WAIT_BUCKETS),
@@ -82,19 +78,13 @@ impl Default for RouteCell {
 impl Requests {
     pub(super) fn count(&self, line: &UsageLine<'_>) {
         let key = line.key.unwrap_or(NO_KEY);
-        let route = found(&self.routes, line.route.unwrap_or_default());
-        route.count(line, key);
-        let pool = found(&route.pools, line.pool.unwrap_or_default());
-        let ends = found(&pool.ends, key);
-        found(&ends, &(line.outcome, line.status)).fetch_add(1, Ordering::Relaxed);
+        self.routes.at(line.route.unwrap_or_default(), |route| {
+            route.count(line, key);
+            route.pools.at(line.pool.unwrap_or_default(), |pool| pool.count(line, key));
+        });
         if let Some(reason) = rejection(line) {
-            found(&found(&self.rejections, key), &reason).fetch_add(1, Ordering::Relaxed);
+            self.rejections.at(key, |reasons| reasons.at(&reason, add_one));
         }
-        if let Some(reason) = line.reason {
-            found(&pool.choices, &reason).fetch_add(1, Ordering::Relaxed);
-        }
-        pool.attempts.fetch_add(u64::from(line.attempts), Ordering::Relaxed);
-        pool.spills.fetch_add(u64::from(line.spilled), Ordering::Relaxed);
     }
 
     pub(super) fn families(&self) -> Vec<Family> {
@@ -116,7 +106,7 @@ impl RouteCell {
             }
         }
         if let Some(cost) = line.cost {
-            found(&self.costs, key).fetch_add(cost.0, Ordering::Relaxed);
+            self.costs.at(key, |sum| _ = sum.fetch_add(cost.0, Ordering::Relaxed));
         }
         if let Some(ttft) = line.ttft {
             self.ttft.observe(ttft.as_secs_f64());
@@ -125,6 +115,17 @@ impl RouteCell {
             self.queue_wait.observe(queued.as_secs_f64());
         }
         self.duration.observe(line.total.as_secs_f64());
+    }
+}
+
+impl PoolCell {
+    fn count(&self, line: &UsageLine<'_>, key: &str) {
+        self.ends.at(key, |ends| ends.at(&(line.outcome, line.status), add_one));
+        if let Some(reason) = line.reason {
+            self.choices.at(&reason, add_one);
+        }
+        self.attempts.fetch_add(u64::from(line.attempts), Ordering::Relaxed);
+        self.spills.fetch_add(u64::from(line.spilled), Ordering::Relaxed);
     }
 }
 
@@ -138,21 +139,6 @@ fn rejection(line: &UsageLine<'_>) -> Option<&'static str> {
     Some(known.unwrap_or("other"))
 }
 
-/// The entry of `key`, made where there is none. The usual case takes a read lock and copies nothing but an `Arc`.
-fn found<K, Q, V>(map: &Shared<K, V>, key: &Q) -> Arc<V>
-where
-    K: Hash + Eq + Borrow<Q>,
-    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    V: Default,
-{
-    if let Some(entry) = map.read().unwrap_or_else(PoisonError::into_inner).get(key) {
-        return Arc::clone(entry);
-    }
-    let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(map.entry(key.to_owned()).or_default())
-}
-
-fn entries<K: Clone, V>(map: &Shared<K, V>) -> Vec<(K, Arc<V>)> {
-    let map = map.read().unwrap_or_else(PoisonError::into_inner);
-    map.iter().map(|(key, entry)| (key.clone(), Arc::clone(entry))).collect()
+fn add_one(count: &AtomicU64) {
+    count.fetch_add(1, Ordering::Relaxed);
 }

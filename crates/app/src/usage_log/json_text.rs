@@ -1,8 +1,34 @@
 //! JSON strings appended to a byte buffer (RFC 8259 section 7).
 
+/// Appends a word of our own as a quoted JSON string: nothing in it is to be escaped.
+pub(super) fn append_word(out: &mut Vec<u8>, word: &'static str) {
+    debug_assert!(!any_escaped(word.as_bytes()), "{word} is no plain word");
+    out.push(b'"');
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
+}
+
 /// Bytes that may not stand for themselves inside a JSON string.
 const fn escaped(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Whether any byte of a text has to be escaped. Eight are looked at together, and the last eight once more instead of a
+/// rest.
+fn any_escaped(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<8>() else { return text.iter().any(|&byte| escaped(byte)) };
+    let (words, _) = text.as_chunks::<8>();
+    words.iter().fold(escaped_in(last), |any, word| any | escaped_in(word)) != 0
+}
+
+/// Not zero where one of the eight bytes has to be escaped.
+fn escaped_in(word: &[u8; 8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // A byte's high bit is set by a borrow where the byte was less. A borrow that runs on may set others, but only where
+    // there was a first.
+    let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word & (ONES << 7);
+    let word = u64::from_le_bytes(*word);
+    less(word, 0x20) | less(word ^ (ONES * u64::from(b'"')), 1) | less(word ^ (ONES * u64::from(b'\\')), 1)
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -17,8 +43,8 @@ pub(super) fn append_string(out: &mut Vec<u8>, text: &str) {
 /// Appends `text` escaped, without quotes: a part of a JSON string.
 pub(super) fn append_content(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
-    // Nearly always: a loop without an early end is vector code.
-    if !rest.iter().fold(false, |any, &byte| any | escaped(byte)) {
+    // Nearly always.
+    if !any_escaped(rest) {
         return out.extend_from_slice(rest);
     }
     while let Some(at) = rest.iter().position(|&b| escaped(b)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate_core::Micros;
 use sluicegate_proxy::usage::UsageLine;
 
-use super::json_text::{append_content, append_string};
+use super::json_text::{append_content, append_string, append_word};
 use super::rfc3339::append_time;
 
 /// Appends `line` as one JSON object and a line feed. Field names and their order are a promise to readers
@@ -23,13 +23,13 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
     fields.text(r#","upstream_model":"#, line.upstream_model);
     fields.text(r#","pool":"#, line.pool);
     fields.text(r#","replica":"#, line.replica);
-    fields.text(r#","endpoint":"#, line.endpoint);
+    fields.word(r#","endpoint":"#, line.endpoint);
     fields.flag(r#","stream":"#, line.stream);
     fields.count(r#","status":"#, line.status.map(u64::from));
-    fields.text(r#","outcome":"#, Some(line.outcome.as_str()));
+    fields.word(r#","outcome":"#, Some(line.outcome.as_str()));
     fields.text(r#","error_type":"#, line.error_type);
-    fields.text(r#","reason":"#, line.reason);
-    fields.text(r#","affinity":"#, line.affinity);
+    fields.word(r#","reason":"#, line.reason);
+    fields.word(r#","affinity":"#, line.affinity);
     fields.flag(r#","spilled":"#, line.spilled);
     fields.count(r#","attempts":"#, Some(u64::from(line.attempts)));
     fields.millis(r#","queue_ms":"#, line.queued);
@@ -43,7 +43,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
     fields.count(r#","cached_tokens":"#, usage.and_then(|u| u.cached_tokens));
     fields.count(r#","completion_tokens":"#, usage.map(|u| u.completion_tokens));
     fields.count(r#","reasoning_tokens":"#, usage.and_then(|u| u.reasoning_tokens));
-    fields.text(r#","usage_source":"#, Some(line.usage_source.as_str()));
+    fields.word(r#","usage_source":"#, Some(line.usage_source.as_str()));
     fields.text(r#","finish_reason":"#, line.finish_reason);
     fields.count(r#","events":"#, line.events);
     fields.money(r#","cost":"#, line.cost);
@@ -52,41 +52,74 @@ pub(crate) fn append_line(out: &mut Vec<u8>, line: &UsageLine<'_>, gateway: &str
 }
 
 /// The buffer; each method appends a label, as given, and a value.
+///
+/// They are inlined, since a label whose length is known is a few stores, and a third of a line's time otherwise.
 struct Fields<'a>(&'a mut Vec<u8>);
 
 impl Fields<'_> {
-    fn text(&mut self, label: &str, value: Option<&str>) {
+    #[inline(always)]
+    fn label(&mut self, label: &'static str) {
         self.0.extend_from_slice(label.as_bytes());
+    }
+
+    #[inline(always)]
+    fn null(&mut self) {
+        self.0.extend_from_slice(b"null");
+    }
+
+    #[inline(always)]
+    fn text(&mut self, label: &'static str, value: Option<&str>) {
+        self.label(label);
         match value {
             Some(text) => append_string(self.0, text),
-            None => self.0.extend_from_slice(b"null"),
+            None => self.null(),
         }
     }
 
-    fn count(&mut self, label: &str, value: Option<u64>) {
-        self.0.extend_from_slice(label.as_bytes());
+    /// One of our own words.
+    #[inline(always)]
+    fn word(&mut self, label: &'static str, value: Option<&'static str>) {
+        self.label(label);
+        match value {
+            Some(word) => append_word(self.0, word),
+            None => self.null(),
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, label: &'static str, value: Option<u64>) {
+        self.label(label);
         match value {
             Some(number) => self.number(number),
-            None => self.0.extend_from_slice(b"null"),
+            None => self.null(),
         }
     }
 
-    fn flag(&mut self, label: &str, value: bool) {
-        self.0.extend_from_slice(label.as_bytes());
+    #[inline(always)]
+    fn flag(&mut self, label: &'static str, value: bool) {
+        self.label(label);
         self.0.extend_from_slice(if value { b"true" } else { b"false" });
     }
 
-    fn millis(&mut self, label: &str, value: Option<Duration>) {
-        let Some(duration) = value else { return self.count(label, None) };
+    #[inline(always)]
+    fn millis(&mut self, label: &'static str, value: Option<Duration>) {
+        self.label(label);
+        match value {
+            Some(duration) => self.duration(duration),
+            None => self.null(),
+        }
+    }
+
+    fn duration(&mut self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        self.count(label, Some(micros / 1000));
+        self.number(micros / 1000);
         let part = micros % 1000;
         let decimal = |value: u64| b'0' + u8::try_from(value % 10).unwrap_or(0);
         self.0.extend([b'.', decimal(part / 100), decimal(part / 10), decimal(part)]);
     }
 
     /// Exactly the amount, without trailing zeros.
-    fn money(&mut self, label: &str, value: Option<Micros>) {
+    fn money(&mut self, label: &'static str, value: Option<Micros>) {
         let Some(Micros(micros)) = value else { return self.count(label, None) };
         self.count(label, Some(micros / 1_000_000));
         let mut part = micros % 1_000_000;
@@ -102,17 +135,16 @@ impl Fields<'_> {
     /// A target is one (pool, upstream model) of a route; as long as targets have no names of their own, that pair
     /// names it.
     fn target(&mut self, line: &UsageLine<'_>) {
-        let label = r#","target":"#;
+        self.label(r#","target":"#);
         match (line.pool, line.upstream_model) {
             (Some(pool), Some(model)) => {
-                self.0.extend_from_slice(label.as_bytes());
                 self.0.push(b'"');
                 append_content(self.0, pool);
                 self.0.push(b'/');
                 append_content(self.0, model);
                 self.0.push(b'"');
             }
-            _ => self.text(label, None),
+            _ => self.null(),
         }
     }
 

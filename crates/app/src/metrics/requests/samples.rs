@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::metrics::histogram::Histogram;
 use sluicegate_core::Micros;
 
-use super::{PoolCell, Requests, RouteCell, TOKEN_KINDS, entries};
+use super::{PoolCell, Requests, RouteCell, TOKEN_KINDS};
 use crate::inspect::amount;
 use crate::metrics::family::{Family, Labels};
 
@@ -30,11 +30,11 @@ pub(super) struct Samples {
 impl Samples {
     pub(super) fn of(requests: &Requests) -> Self {
         let mut samples = Self::default();
-        for (route, cell) in entries(&requests.routes) {
+        for (route, cell) in requests.routes.all() {
             samples.add_route(&vec![("route", route)], &cell);
         }
-        for (key, reasons) in entries(&requests.rejections) {
-            for (reason, count) in entries(&reasons) {
+        for (key, reasons) in requests.rejections.all() {
+            for (reason, count) in reasons.all() {
                 let labels = vec![("key", key.clone()), ("reason", reason.into())];
                 samples.rejections.push((labels, read(&count)));
             }
@@ -46,27 +46,27 @@ impl Samples {
         for (kind, count) in TOKEN_KINDS.iter().zip(&cell.tokens) {
             self.tokens.push((with(labels, "kind", kind), read(count)));
         }
-        for (key, micros) in entries(&cell.costs) {
+        for (key, micros) in cell.costs.all() {
             self.costs.push((with(labels, "key", &key), amount(Micros(read(&micros)))));
         }
         self.ttft.push((labels.clone(), cell.ttft.clone()));
         self.duration.push((labels.clone(), cell.duration.clone()));
         self.queue_wait.push((labels.clone(), cell.queue_wait.clone()));
-        for (pool, cell) in entries(&cell.pools) {
+        for (pool, cell) in cell.pools.all() {
             self.add_pool(&with(labels, "pool", &pool), &cell);
         }
     }
 
     fn add_pool(&mut self, labels: &Labels, cell: &PoolCell) {
-        for (key, ends) in entries(&cell.ends) {
+        for (key, ends) in cell.ends.all() {
             let labels = with(labels, "key", &key);
-            for ((outcome, status), count) in entries(&ends) {
+            for ((outcome, status), count) in ends.all() {
                 let status = status.map_or_else(|| "none".into(), |s| s.to_string());
                 let labels = with(&with(&labels, "outcome", outcome.as_str()), "status", &status);
                 self.requests.push((labels, read(&count)));
             }
         }
-        for (reason, count) in entries(&cell.choices) {
+        for (reason, count) in cell.choices.all() {
             self.choices.push((with(labels, "reason", reason), read(&count)));
         }
         self.attempts.push((labels.clone(), read(&cell.attempts)));
