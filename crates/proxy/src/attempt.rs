@@ -24,6 +24,7 @@ use crate::clock;
 use crate::credentials::Said;
 use crate::keys::{Key, index_of};
 use crate::pool::{LeaseGuard, Served};
+use crate::rate_fields::RateFields;
 use crate::record::{Chosen, Record};
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Version};
@@ -40,7 +41,7 @@ pub(crate) struct Outgoing<'a, 'h> {
     pub(crate) path: &'a str,
     pub(crate) request_id: &'a str,
     /// The `x-ratelimit-*` fields of the answer.
-    pub(crate) rate_fields: &'a [(&'static str, String)],
+    pub(crate) rate_fields: Option<&'a RateFields>,
     pub(crate) key: Option<&'a Key>,
     pub(crate) body: Body,
     /// Two replicas have failed it alike a moment ago: only the fallback may still be sent it.

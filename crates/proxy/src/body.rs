@@ -54,7 +54,7 @@ pub(crate) async fn read(
         // Bounded by `max_body`, so the conversion cannot fail.
         Some(n) => {
             let length = usize::try_from(n).unwrap_or(plan.max_body);
-            read_length(plan, client, Body::with_room(length).of(share), length, end).await
+            read_length(plan, client, share, length, end).await
         }
         None => read_chunked(plan, client, Body::default().of(share), end).await,
     }
@@ -63,10 +63,14 @@ pub(crate) async fn read(
 async fn read_length(
     plan: &ListenPlan,
     client: &mut Client,
-    mut body: Body,
+    share: Option<&Arc<Share>>,
     length: usize,
     end: Time,
 ) -> Result<Body, NoAnswer> {
+    if client.inbox.len() == length {
+        return Ok(Body::whole(std::mem::take(&mut client.inbox)).of(share));
+    }
+    let mut body = Body::with_room(length).of(share);
     let early = client.inbox.len().min(length);
     body.extend(client.inbox.get(..early).unwrap_or_default())?;
     client.consume(early);

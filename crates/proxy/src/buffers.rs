@@ -148,6 +148,11 @@ impl Body {
         Self { buffer: vec![0; room], len: 0, counted: 0, share: None }
     }
 
+    /// A body that has come already, in the buffer that it came in.
+    pub(crate) fn whole(buffer: Vec<u8>) -> Self {
+        Self { len: buffer.len(), buffer, counted: 0, share: None }
+    }
+
     /// The body, counted as part of that share where it becomes a large one.
     pub(crate) fn of(mut self, share: Option<&Arc<Share>>) -> Self {
         debug_assert!(self.counted == 0, "it is of somebody from the beginning");

@@ -2,8 +2,8 @@
 //! client sees its last answer.
 
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -155,7 +155,8 @@ fn take_head(inbox: &mut Vec<u8>) -> Option<Vec<u8>> {
 }
 
 fn head_end(bytes: &[u8]) -> Option<usize> {
-    memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
+    static END: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
+    END.find(bytes).map(|at| at + 4)
 }
 
 /// RFC 9112 2.2: a server should ignore empty lines before a request line.

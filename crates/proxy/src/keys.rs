@@ -1,21 +1,18 @@
 //! API keys: who asks, and what they may still use up.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use httparse::Header;
 use sha2::{Digest, Sha256};
-use sluicegate_core::{
-    Ask, KeyIndex, KeyLedger, KeyUsage, LimitRefusal, Remaining, Reservation, Spent, WindowLeft,
-};
+use sluicegate_core::{Ask, KeyIndex, KeyLedger, KeyUsage, LimitRefusal, Reservation, Spent};
 use subtle::ConstantTimeEq;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::buffers::Share;
 use crate::clock;
 use crate::plan::{AllowedRoutes, KeyHash, KeyPlan, KeysPlan};
+use crate::rate_fields::RateFields;
 use crate::refusal::Refusal;
 
 /// Every key of the configuration, or none where the gateway is open.
@@ -129,22 +126,10 @@ impl Key {
         self.lock().count_refused(clock::now(), clock::calendar())
     }
 
-    /// The `x-ratelimit-*` fields; none for a key without limits per minute.
-    pub(crate) fn rate_fields(&self) -> Vec<(&'static str, String)> {
-        let Remaining { requests, tokens } = self.lock().remaining(clock::now());
-        let mut fields = Vec::new();
-        let mut add = |left: Option<WindowLeft>, names: [&'static str; 3]| {
-            if let Some(left) = left {
-                let values = [left.limit.to_string(), left.remaining.to_string(), reset(left.reset)];
-                fields.extend(names.into_iter().zip(values));
-            }
-        };
-        add(
-            requests,
-            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
-        );
-        add(tokens, ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]);
-        fields
+    /// What is left of its limits per minute, as its client is told; None where it has none.
+    pub(crate) fn rate_fields(&self) -> Option<Arc<RateFields>> {
+        let remaining = self.lock().remaining(clock::now());
+        RateFields::of(remaining).map(Arc::new)
     }
 
     fn lock(&self) -> MutexGuard<'_, KeyLedger> {
@@ -202,18 +187,6 @@ fn only<'h>(headers: &[Header<'h>], name: &str) -> Result<Option<&'h [u8]>, Refu
         headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.trim_ascii());
     let first = values.next();
     if values.all(|value| Some(value) == first) { Ok(first) } else { Err(Refusal::TwoKeys) }
-}
-
-/// A duration as OpenAI writes it in these fields: `1s`, `6m0s`, `250ms`.
-fn reset(left: Duration) -> String {
-    let mut text = String::new();
-    let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
-    let _ = match (minutes, seconds) {
-        (0, 0) => write!(text, "{}ms", left.as_millis()),
-        (0, s) => write!(text, "{s}s"),
-        (m, s) => write!(text, "{m}m{s}s"),
-    };
-    text
 }
 
 #[cfg(test)]
@@ -277,13 +250,6 @@ mod tests {
         for text in [format!("{plan:?}"), format!("{key:?}"), format!("{keys:#?}"), format!("{hash:?}")] {
             let secrets = ["171", "0xab", "abab", &key.salt.to_string()];
             assert!(!secrets.iter().any(|secret| text.to_lowercase().contains(secret)), "{text}");
-        }
-    }
-
-    #[test]
-    fn resets_are_written_as_clients_read_them() {
-        for (left, text) in [(0, "0ms"), (250, "250ms"), (1_000, "1s"), (61_000, "1m1s"), (360_000, "6m0s")] {
-            assert_eq!(reset(Duration::from_millis(left)), text);
         }
     }
 }

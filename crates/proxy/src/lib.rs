@@ -20,6 +20,7 @@ mod keys;
 mod local;
 pub mod plan;
 mod pool;
+mod rate_fields;
 mod record;
 mod refusal;
 mod relay;

@@ -15,6 +15,7 @@ use crate::clock;
 use crate::gateway::Gateway;
 use crate::keys::{Key, KeyHold};
 use crate::pool::{Replica, Served};
+use crate::rate_fields::RateFields;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, generates};
 use crate::route::{Prompt, Route};
@@ -39,12 +40,12 @@ pub(crate) struct Record {
     gateway: Arc<Gateway>,
     pub(crate) start: Time,
     wall: SystemTime,
-    pub(crate) request_id: Box<str>,
+    pub(crate) request_id: Arc<str>,
     pub(crate) key: Option<Arc<Key>>,
     hold: Option<KeyHold>,
     /// The `x-ratelimit-*` fields of the answer.
-    pub(crate) rate_fields: Arc<[(&'static str, String)]>,
-    asked: Option<Box<str>>,
+    pub(crate) rate_fields: Option<Arc<RateFields>>,
+    asked: Option<Arc<str>>,
     pub(crate) route: Option<Arc<Route>>,
     place: Option<Chosen>,
     pub(crate) endpoint: Option<Endpoint>,
@@ -85,10 +86,10 @@ impl Record {
             gateway: Arc::clone(gateway),
             start,
             wall: clock::wall(),
-            request_id: Box::default(),
+            request_id: Arc::default(),
             key: None,
             hold: None,
-            rate_fields: Arc::default(),
+            rate_fields: None,
             asked: None,
             route: None,
             place: None,
@@ -126,12 +127,9 @@ impl Record {
     }
 
     /// The model as asked, cut at a character boundary.
-    pub(crate) fn asked(&mut self, model: &str) {
-        let mut end = model.len().min(MODEL_MAX);
-        while !model.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.asked = Some(model.get(..end).unwrap_or_default().into());
+    pub(crate) fn asked(&mut self, model: &Arc<str>) {
+        let head = model.get(..model.floor_char_boundary(MODEL_MAX)).unwrap_or_default();
+        self.asked = Some(if head.len() < model.len() { head.into() } else { Arc::clone(model) });
     }
 
     /// Where it goes is known, and how much may come back.
@@ -186,7 +184,7 @@ impl Record {
     pub(crate) fn refuse_unread(&mut self) -> Result<(), Refusal> {
         let Some(key) = self.limited() else { return Ok(()) };
         let Err(refusal) = key.used_up() else { return Ok(()) };
-        self.rate_fields = key.rate_fields().into();
+        self.rate_fields = key.rate_fields();
         Err(Refusal::Limit(refusal))
     }
 
@@ -201,7 +199,7 @@ impl Record {
         let asked = self.hold.is_some() || matches!(refusal, Refusal::Limit(_));
         let Some(key) = self.limited().filter(|_| !asked) else { return refusal };
         let counted = key.count_refused();
-        self.rate_fields = key.rate_fields().into();
+        self.rate_fields = key.rate_fields();
         counted.err().map_or(refusal, Refusal::Limit)
     }
 
@@ -212,13 +210,13 @@ impl Record {
             self.attempts > 0 || !matches!(refusal, Refusal::QueueFull { .. } | Refusal::NoReplica(_));
         if let (Some(hold), Some(key), false) = (&mut self.hold, &self.key, admitted) {
             hold.withdraw();
-            self.rate_fields = key.rate_fields().into();
+            self.rate_fields = key.rate_fields();
         }
     }
 
     /// Lets go of what only the answer's head needed: an open stream is to hold as little as it can.
     pub(crate) fn head_is_made(&mut self) {
-        self.rate_fields = Arc::default();
+        self.rate_fields = None;
     }
 
     /// The key's limits have let the request pass.

@@ -106,13 +106,15 @@ async fn until_answer(
     record.request_id = request_id::of(&head.headers);
     manner.http11 = head.http11;
     manner.head_only = head.method == "HEAD";
-    manner.dialect = dialect_of(head.target);
     let keep_alive = head.keep_alive && !gateway.is_draining();
     // Without a body the connection is in step with its client already.
     manner.keep_alive = keep_alive && head.framing == RequestFraming::None;
     let (endpoint, path) = match endpoint(head.method, head.target) {
         Ok(found) => found,
-        Err(e) => return refused(Refusal::at_path(e, head.target)),
+        Err(e) => {
+            manner.dialect = dialect_of(head.target);
+            return refused(Refusal::at_path(e, head.target));
+        }
     };
     record.endpoint = Some(endpoint);
     manner.dialect = endpoint.dialect();
@@ -172,7 +174,7 @@ async fn answer(
     let_time_move_on(&body).await;
     if let Some(key) = &key {
         let reserved = key.reserve(resolved.ask);
-        record.rate_fields = key.rate_fields().into();
+        record.rate_fields = key.rate_fields();
         record.reserved(reserved.map_err(Refusal::Limit)?);
     }
     let timeouts = resolved.route.plan.timeouts;
@@ -185,13 +187,13 @@ async fn answer(
         let asked = decide::ask(gateway, client, &resolved.route, question, limits.deadline).await?;
         resolved.decision = asked;
     }
-    let request_id = record.request_id.clone();
-    let rate_fields = Arc::clone(&record.rate_fields);
+    let request_id = Arc::clone(&record.request_id);
+    let rate_fields = record.rate_fields.clone();
     let out = Outgoing {
         head,
         path,
         request_id: &request_id,
-        rate_fields: &rate_fields,
+        rate_fields: rate_fields.as_deref(),
         key: key.as_deref(),
         body,
         suspected,

@@ -1,11 +1,12 @@
 //! From a whole request to where it may go: the body is peeked at, the route found, the affinity keys made.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use httparse::Header;
 use sluicegate_core::{Ask, Decision, Session, Waiting, Weight};
 use sluicegate_wire::{
-    Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Value, conversation_key, is_form, peek,
+    Dialect, Edits, Endpoint, IncludeUsage, Peek, PeekError, Span, Value, conversation_key, is_form, peek,
     peek_form, prefix_key, session_key, unescape,
 };
 
@@ -162,6 +163,11 @@ pub(crate) fn resolve(
     let names: smallvec::SmallVec<[&str; 8]> = routes.session_members().iter().map(|n| &**n).collect();
     let peek = read(endpoint, headers, body, &names)?;
     let model = model_name(body, &peek)?;
+    let allowed = |route: &&Arc<Route>| key.is_none_or(|key| key.may_use(&route.plan.model));
+    let route = routes.get(&model).filter(allowed);
+    // Usually the route's own name, which is there already.
+    let own = route.map(|route| &route.plan.model).filter(|own| ***own == *model);
+    let model = own.map_or_else(|| (&*model).into(), Arc::clone);
     if let Some(record) = record {
         record.asked(&model);
         record.stream = peek.stream;
@@ -173,15 +179,10 @@ pub(crate) fn resolve(
         // usage nor counted.
         return Err(Refusal::OddStream);
     }
-    let allowed = |route: &&Arc<Route>| key.is_none_or(|key| key.may_use(&route.plan.model));
-    let Some(route) = routes.get(&model).filter(allowed) else {
-        return Err(unknown_model(routes, &model, key));
-    };
+    let Some(route) = route else { return Err(unknown_model(routes, &model, key)) };
     let bound = match &peek.previous_response_id {
         Some(span) if endpoint == Endpoint::Responses => {
-            let mut id = String::new();
-            unescape(body, span, NAME_READ, &mut id);
-            Some(responses.pin(&id, key, route)?)
+            Some(responses.pin(&unescaped(body, span), key, route)?)
         }
         _ => None,
     };
@@ -190,10 +191,8 @@ pub(crate) fn resolve(
     let asks = matches!(&peek.stream_options, Some(o) if matches!(o.include_usage, IncludeUsage::True));
     let wants_usage =
         peek.stream && !asks && matches!(endpoint, Endpoint::ChatCompletions | Endpoint::Completions);
-    // Usually the route's own name, which is there already.
-    let own = Some(&route.plan.model).filter(|own| ***own == *model).cloned();
     Ok(Resolved {
-        model: Some(own.unwrap_or_else(|| model.into())),
+        model: Some(model),
         wants_usage,
         tokens,
         ask: ask(route, endpoint, tokens, &peek),
@@ -248,25 +247,33 @@ fn takes_forms(endpoint: Endpoint) -> bool {
     matches!(endpoint, Endpoint::Audio | Endpoint::Images)
 }
 
-fn model_name(body: &[u8], peek: &Peek) -> Result<String, Refusal> {
-    let span = match &peek.model {
+fn model_name<'b>(body: &'b [u8], peek: &Peek) -> Result<Cow<'b, str>, Refusal> {
+    let text = |span: &Span, quotes: usize| {
+        let value = body.get(span.start + quotes..span.end - quotes).unwrap_or_default();
+        std::str::from_utf8(value.get(..NAME_READ).unwrap_or(value))
+    };
+    let name = match &peek.model {
         None if peek.form => return Err(Refusal::BadModel("is missing: the form needs a part of that name")),
         None => return Err(Refusal::BadModel("is missing")),
         Some(Value::Other { .. }) => return Err(Refusal::BadModel("must be a string")),
-        Some(Value::Text { span, .. } | Value::Plain { span }) => span,
+        Some(Value::Plain { span }) => {
+            Cow::Borrowed(text(span, 0).map_err(|_| Refusal::BadModel("must be UTF-8"))?)
+        }
+        Some(Value::Text { span, escaped }) => {
+            let plain = text(span, 1).ok().filter(|_| !escaped);
+            plain.map_or_else(|| Cow::Owned(unescaped(body, span)), Cow::Borrowed)
+        }
     };
-    let mut name = String::new();
-    if peek.form {
-        let value = body.get(span.clone()).unwrap_or_default();
-        let value = value.get(..NAME_READ).unwrap_or(value);
-        name.push_str(std::str::from_utf8(value).map_err(|_| Refusal::BadModel("must be UTF-8"))?);
-    } else {
-        unescape(body, span, NAME_READ, &mut name);
-    }
     if name.trim().is_empty() {
         return Err(Refusal::BadModel("must not be blank"));
     }
     Ok(name)
+}
+
+fn unescaped(body: &[u8], span: &Span) -> String {
+    let mut text = String::new();
+    unescape(body, span, NAME_READ, &mut text);
+    text
 }
 
 /// No such model for this key, or none for anybody yet.

@@ -1,7 +1,6 @@
 //! Answers that are sent whole: the gateway's own, its refusals, and a replica's stored error.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_wire::error_body;
@@ -42,13 +41,13 @@ pub(crate) async fn refuse(
     record.unanswered(record.worked);
     let status = refusal.status();
     let body = error_body(manner.dialect, status, refusal.code(), refusal.param(), &refusal.message());
-    let rate_fields = Arc::clone(&record.rate_fields);
+    let rate_fields = record.rate_fields.clone();
     let retry_after = refusal.retry_after().map(|s| s.to_string());
     let mut extra: smallvec::SmallVec<[(&str, &str); 8]> = smallvec::SmallVec::new();
     extra.extend(retry_after.as_deref().map(|s| ("retry-after", s)));
     extra.extend(refusal.allow().map(|s| ("allow", s)));
     extra.extend(refusal.authenticate().map(|s| ("www-authenticate", s)));
-    extra.extend(rate_fields.iter().map(|(name, value)| (*name, value.as_str())));
+    extra.extend(rate_fields.iter().flat_map(|fields| fields.iter()));
     extra.extend(refusal.accept_encoding().map(|s| ("accept-encoding", s)));
     let head = head(manner, status, body.len(), &record.request_id, &extra);
     send(client, manner, head, &body, status, record, write_idle).await
@@ -75,7 +74,7 @@ pub(crate) async fn stored(
     // Nothing was generated, so nothing was used; and the key must be free before its client can ask again.
     record.tokens(None, None, true);
     let bytes = {
-        let rate_fields = record.rate_fields.iter().map(|(name, value)| (*name, value.as_str()));
+        let rate_fields = record.rate_fields.iter().flat_map(|fields| fields.iter());
         let fallback = record.fallback().map(|name| (FALLBACK_FIELD, name));
         let fields: smallvec::SmallVec<[(&'static str, &str); 8]> = rate_fields.chain(fallback).collect();
         answer.to_bytes(manner, &record.request_id, &fields)

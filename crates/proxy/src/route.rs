@@ -2,7 +2,7 @@
 
 mod learned;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,7 +63,7 @@ impl Prompt {
 /// The table of public model names.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    by_name: HashMap<Arc<str>, Arc<Route>>,
+    by_name: BTreeMap<Arc<str>, Arc<Route>>,
     /// Public names without aliases, sorted.
     models: Vec<Arc<str>>,
     /// Takes every other name: some engine would not say which models it serves.

@@ -28,17 +28,20 @@ struct Bucket {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlidingWindow {
     buckets: VecDeque<Bucket>,
+    /// Of all buckets, those that have left since the last entry included.
+    total: u128,
 }
 
 impl SlidingWindow {
     /// `now` must not step back.
     pub(super) fn add(&mut self, now: Time, amount: u64) -> BucketId {
-        while self.buckets.front().is_some_and(|bucket| !bucket.counts(now)) {
-            self.buckets.pop_front();
+        while let Some(left) = self.buckets.pop_front_if(|bucket| !bucket.counts(now)) {
+            self.total -= left.amount;
         }
         if amount == 0 {
             return BucketId(now);
         }
+        self.total += u128::from(amount);
         if let Some(newest) = self.buckets.back_mut()
             && now.since(newest.first.0) < GRAIN
         {
@@ -56,12 +59,15 @@ impl SlidingWindow {
         if let Ok(index) = self.buckets.binary_search_by_key(&id, |bucket| bucket.first) {
             let bucket = &mut self.buckets[index];
             debug_assert!(bucket.amount >= u128::from(amount), "more taken back than was added");
-            bucket.amount = bucket.amount.saturating_sub(u128::from(amount));
+            let taken = bucket.amount.min(u128::from(amount));
+            bucket.amount -= taken;
+            self.total -= taken;
         }
     }
 
     pub(super) fn used(&self, now: Time) -> u128 {
-        self.counting(now).map(|bucket| bucket.amount).sum()
+        let left = self.buckets.iter().take_while(|bucket| !bucket.counts(now));
+        self.total - left.map(|bucket| bucket.amount).sum::<u128>()
     }
 
     /// How long it takes until no more than `most` is used; `None`: that is so now.
