@@ -172,16 +172,16 @@ impl<'a, 'h> Deref for Sending<'_, 'a, 'h> {
     }
 }
 
-/// Makes attempts until one is answered or none is left, at the fallback target after all others. The prompt is freed on
-/// return.
+/// Makes attempts until one is answered or none is left, at the fallback target after all others. Nothing of what it
+/// returns needs the prompt any more.
 pub(crate) async fn run(
     client: &mut Client,
-    out: Outgoing<'_, '_>,
+    out: &Outgoing<'_, '_>,
     record: &mut Record,
 ) -> Result<Answered, NoAnswer> {
     let route = &out.resolved.route;
     route.budget().request(clock::now(), index_of(out.key));
-    fallback::run(client, &out, record).await
+    fallback::run(client, out, record).await
 }
 
 /// Makes attempts at some of the route's targets.

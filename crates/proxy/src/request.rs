@@ -203,7 +203,7 @@ async fn answer(
         keep_alive: manner.keep_alive,
         deadline: limits.deadline,
     };
-    match attempt::run(client, out, record).await? {
+    match attempt::run(client, &out, record).await? {
         Answered::Shown(shown) => Ok(Ready::Shown(shown, limits)),
         Answered::Stored(answer) => Ok(Ready::Stored(answer)),
     }

@@ -114,7 +114,11 @@ pub(crate) fn decode_into(raw: &[u8], limit: usize, out: &mut Vec<u8>) -> usize 
         if plain < RUN {
             out.truncate(out.len() - RUN + plain);
             let (character, len) = escape_at(rest);
-            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            match character {
+                // Without a call: this is what most escapes stand for.
+                '\0'..='\x7f' => out.push(character as u8),
+                _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
             rest = rest.get(len..).unwrap_or_default();
         }
     }
@@ -133,6 +137,7 @@ pub(crate) fn decode_into(raw: &[u8], limit: usize, out: &mut Vec<u8>) -> usize 
 }
 
 /// The character an escape stands for and its raw length. `escape` begins with the backslash.
+#[inline]
 fn escape_at(escape: &[u8]) -> (char, usize) {
     let character = match escape.get(1) {
         Some(b'u') => return unicode_escape(escape),
