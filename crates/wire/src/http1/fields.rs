@@ -126,9 +126,11 @@ pub(super) struct Named<'b>(SmallVec<[&'b [u8]; 8]>);
 
 impl<'b> Named<'b> {
     pub(super) fn collect(headers: &[Header<'b>]) -> Self {
-        let connection = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
-        let options = connection.flat_map(|header| list(header.value));
-        Self(options.filter(|option| !is_end_to_end(option)).collect())
+        let mut named = SmallVec::new();
+        for header in headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection")) {
+            named.extend(list(header.value).filter(|option| !is_end_to_end(option)));
+        }
+        Self(named)
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {

@@ -35,9 +35,8 @@ fn every_shorter_head_asks_for_more() {
 }
 
 #[test]
-fn up_to_24_fields_need_no_allocation() {
+fn a_head_has_100_fields_at_most() {
     let head = |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(count - 1));
-    assert!(!request(&head(24)).headers.spilled());
     assert_eq!(request(&head(MAX_HEADERS)).headers.len(), MAX_HEADERS);
     assert_eq!(refusal(head(MAX_HEADERS + 1)), HeadError::TooLarge);
 }
