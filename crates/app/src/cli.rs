@@ -48,7 +48,7 @@ Examples:
   sluicegate explain --model qwen3 --session s-17 --text 'Hello'
   sluicegate usage usage.jsonl --by route --by day
   sluicegate load http://127.0.0.1:8080 --rate 20 --duration 5m
-  sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
+  sluicegate replay usage.jsonl --replicas 8 --policy predictive --policy round-robin
   sluicegate verify --only G7 --mode predictive
 
 Logs go to standard error (RUST_LOG=debug shows more), usage lines to standard output.

@@ -14,6 +14,7 @@ use crate::policies::Candidate;
 use crate::prng;
 use crate::settings::AffinityMode;
 use crate::time::Time;
+pub(crate) use affinity::LastTurn;
 pub(crate) use branch::{Branch, Place, Scope, View};
 pub(crate) use survey::{Load, Survey, exclusion};
 

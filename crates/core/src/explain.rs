@@ -2,7 +2,7 @@
 
 mod words;
 
-use crate::choose::{Branch, Choice, Scope, Survey, choose, exclusion};
+use crate::choose::{Branch, Choice, LastTurn, Scope, Survey, choose, exclusion};
 use crate::health::Health;
 use crate::ids::{ReplicaId, TargetIndex};
 use crate::modes::{self, Mode};
@@ -193,11 +193,12 @@ fn of_branch((lane, branch): (usize, &Branch<'_>)) -> Vec<Candidate> {
 
 /// What each candidate would cost.
 fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
+    let last = LastTurn::of(field, now);
     for (lane, branch) in field.iter().enumerate() {
         let (Mode::Predictive, Some(predictor)) = (branch.request.mode, branch.view.predictor) else {
             continue;
         };
-        let query = predictor.query(now, &branch.request.prompt, branch.in_service());
+        let query = modes::question(predictor, now, branch, &last);
         for candidate in candidates.iter_mut().filter(|c| c.lane == lane && c.excluded.is_none()) {
             let row = branch.view.place(candidate.replica).map(|place| &branch.view.board[place]);
             candidate.predicted = row.map(|row| query.predict(row.seat).into());

@@ -10,7 +10,7 @@ use crate::health::Health;
 use crate::pick::Reason;
 use crate::policies::{Decision, Policies};
 pub(crate) use policy::{by_policies, parts};
-pub(crate) use predictive::by_cost;
+pub(crate) use predictive::{by_cost, question};
 pub(crate) use round_robin::round_robin;
 pub(crate) use weighted::Credits;
 pub use weighted::Shares;

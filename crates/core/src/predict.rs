@@ -19,11 +19,11 @@ use crate::pick::Prompt;
 use crate::time::Time;
 use burden::Burden;
 pub(crate) use cost::Terms;
-use fit::Fit;
+use fit::{Fit, OVERHEAD};
 pub(crate) use ledger::Entry;
 use ledger::Ledger;
 use mirror::Mirror;
-pub(crate) use query::Prediction;
+pub(crate) use query::{Prediction, Query};
 use rates::Rates;
 use speed::Speed;
 use std::time::Duration;
@@ -203,7 +203,11 @@ impl Predictor {
     fn close_step(&mut self, now: Time, replica: usize) {
         let Some(known) = self.replicas.get_mut(replica) else { return };
         let Some(sample) = known.ledger.sample(now) else { return };
-        known.speed.learn(sample.seconds, self.fit.seconds(sample.work));
+        let predicted = self.fit.seconds(sample.work);
+        // A shorter one says more of the engine's step than of how slow the replica is next to others.
+        if predicted >= OVERHEAD {
+            known.speed.learn(sample.seconds, predicted);
+        }
         self.fit.learn(sample);
     }
 }

@@ -25,7 +25,7 @@ pub struct Explained {
     pub decision: Option<ExplainedDecision>,
     /// Hash of the session key, if one was found.
     pub session: Option<u64>,
-    /// Hash of the prefix key, if there is a system prompt.
+    /// Hash of the prefix key, if there is a system prompt and the route follows prefixes.
     pub prefix: Option<u64>,
     /// Estimated prompt tokens.
     pub estimated_prompt_tokens: u64,

@@ -117,6 +117,11 @@ impl Pool {
         &self.credentials
     }
 
+    /// How many replicas there are, whatever their health.
+    pub(crate) fn known(&self) -> usize {
+        self.replicas.load().len()
+    }
+
     /// The one replica that serves `model`, where there is one.
     pub(crate) fn only_replica(&self, model: Option<ModelId>) -> Option<ReplicaId> {
         self.lock().only_replica(model)

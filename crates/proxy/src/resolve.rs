@@ -197,17 +197,25 @@ pub(crate) fn resolve(
         tokens,
         ask: ask(route, endpoint, tokens, &peek),
         session: session((routes, route), endpoint, salt, headers, body, &peek),
-        prefix: prefix_key(body, &peek, route.plan.prefix_chars, salt),
-        blocks: if route.hashes_prompts {
-            Blocks::of(body, &peek, route.cache_salt, tokens)
-        } else {
-            Blocks::unhashed(tokens, !peek.stream)
+        prefix: match route.follows_prefixes {
+            true => prefix_key(body, &peek, route.plan.prefix_chars, salt),
+            false => None,
         },
+        // A bound request brings what follows on a prompt, and not the prompt.
+        blocks: blocks(route, body, &peek, tokens, bound.is_none() && generates(endpoint)),
         bound,
         decision: None,
         route: Arc::clone(route),
         peek: Some(peek),
     })
+}
+
+/// `whole`: the body has all of a prompt that an engine keeps.
+fn blocks(route: &Route, body: &[u8], peek: &Peek, tokens: u64, whole: bool) -> Blocks {
+    match whole && route.hashes_prompts() {
+        true => Blocks::of(body, peek, route.cache_salt, tokens),
+        false => Blocks::unhashed(tokens, !peek.stream),
+    }
 }
 
 /// The dialect that errors take before the endpoint is known.

@@ -13,7 +13,7 @@ use sluicegate_wire::{Endpoint, Peek};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::clock;
-use crate::plan::{RoutePlan, SessionSource};
+use crate::plan::{RouteMode, RoutePlan, SessionSource};
 use crate::pool::Pool;
 use crate::targets::Targets;
 
@@ -84,8 +84,10 @@ pub(crate) struct Route {
     pub(crate) salt: u64,
     /// Keeps equal prompts for different models apart: the engine's name of it counts, as its cache knows no routes.
     pub(crate) cache_salt: u64,
-    /// Some pool of its learns from prompts, for its own requests or for those of another route.
-    pub(crate) hashes_prompts: bool,
+    /// Some pool of its targets learns from prompts, for its own requests or for those of another route.
+    learns: bool,
+    /// Pins of prefixes mean something to some way of its.
+    pub(crate) follows_prefixes: bool,
     pub(crate) index: RouteIndex,
     budget: Mutex<RetryBudget>,
     poison: Mutex<PoisonList>,
@@ -172,11 +174,14 @@ impl Route {
         };
         let asked_for = plan.targets.first().and_then(|target| target.upstream_model.as_ref());
         let targets = Targets::new(&plan.targets, pools, plan.mode.clone(), fallback.is_some())?;
-        let learns = |targets: &Targets| targets.pools().any(|pool| pool.plan().settings.predict);
+        let learns = targets.pools().any(|pool| pool.plan().settings.predict);
         Some(Arc::new(Self {
             salt: xxh3_64(plan.model.as_bytes()),
             cache_salt: xxh3_64(asked_for.unwrap_or(&plan.model).as_bytes()),
-            hashes_prompts: learns(&targets) || fallback.as_ref().is_some_and(learns),
+            learns,
+            // A fallback's replica is chosen by load and pins, whatever the route's mode.
+            follows_prefixes: fallback.is_some()
+                || matches!(plan.mode, RouteMode::Adaptive | RouteMode::Weighted(_)),
             index,
             budget: Mutex::new(RetryBudget::new(&plan.retry)),
             poison: Mutex::new(PoisonList::new(plan.poison_ttl, plan.poison_entries)),
@@ -189,6 +194,11 @@ impl Route {
             plan,
             model,
         }))
+    }
+
+    /// Whether it matters where else a prompt has begun: with one replica there is nothing to choose.
+    pub(crate) fn hashes_prompts(&self) -> bool {
+        self.learns && self.targets.pools().map(|pool| pool.known()).sum::<usize>() > 1
     }
 
     /// Every way its requests can go, the fallback last.

@@ -29,7 +29,7 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     replicas: u16,
     /// A policy, or `all`; may be repeated
-    #[arg(long = "policy", value_name = "POLICY", default_values = ["round-robin", "least-connections", "adaptive"])]
+    #[arg(long = "policy", value_name = "POLICY", default_values = ["round-robin", "least-connections", "adaptive", "predictive"])]
     policies: Vec<String>,
     /// Scale arrivals to this part of what round robin can just keep up with: 0.7 is 70 % of its capacity
     #[arg(long, value_name = "PART", value_parser = positive)]
@@ -87,7 +87,7 @@ requests of the replicas; queued is the mean wait for a slot; failed are request
 answer.
 
 Examples:
-  sluicegate replay usage.jsonl --replicas 8 --policy adaptive --policy round-robin
+  sluicegate replay usage.jsonl --replicas 8 --policy predictive --policy round-robin
   sluicegate replay usage.jsonl --replicas 6 --policy all --html replay.html
   sluicegate replay trace.jsonl.gz --replicas 8 --policy all --load 0.7 --json
   sluicegate replay usage.jsonl --config sluicegate.toml --config changed.toml

@@ -72,11 +72,11 @@ choices! {
         "off" => AffinityMode::Off,
     } later {}
     Mode, "mode" {
+        "predictive" => Mode::Predictive,
         "adaptive" => Mode::Adaptive,
         "weighted" => Mode::Weighted,
         "policy" => Mode::Policy,
         "round_robin" => Mode::RoundRobin,
-        "predictive" => Mode::Predictive,
     } later {}
     Policy, "policy" {
         "session_affinity" => Policy::SessionAffinity,
@@ -119,11 +119,11 @@ pub(super) enum Engine {
 /// How a replica is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
+    Predictive,
     Adaptive,
     Weighted,
     Policy,
     RoundRobin,
-    Predictive,
 }
 
 /// What the usage writer does when it cannot keep up.

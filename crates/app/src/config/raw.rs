@@ -138,7 +138,8 @@ sections! {
         stall_after: Period = Period(health().stall_after),
     }
 
-    /// Which replica holds a session's or a prompt prefix's warm cache.
+    /// Which replica holds a session's or a prompt prefix's warm cache. Decides in the modes `adaptive` and `weighted`; in
+    /// `predictive` pins of sessions break ties, and the keys of prefixes and re-binding do nothing.
     Affinity {
         /// `pins` remembers; `consistent` computes, the same in several gateways; `off` does neither.
         mode: AffinityMode = affinity().mode,
@@ -166,9 +167,10 @@ sections! {
         model: Required<Name> = Required(None),
         /// Further names of it. An answer's `model` is the name that the engine knows, whichever name was asked for.
         aliases: Vec<Set<Name>> = Vec::new(),
-        /// How a target and a replica are chosen: see [routing](routing.md). Left out, it follows from what is below:
-        /// `weighted` where targets have weights, `policy` where there are policies.
-        mode: Mode = Mode::Adaptive,
+        /// How a target and a replica are chosen: see [routing](routing.md). Left out, it follows from what else there
+        /// is: `weighted` where targets have weights, `policy` where there are policies, `adaptive` where the
+        /// `affinity.mode` of the first target's pool is not `pins`.
+        mode: Mode = Mode::Predictive,
         /// Late binding of mode `predictive`.
         hold: Later = Later,
         /// Where the session key is looked for; the first match counts. The default of mode `policy` is another one.

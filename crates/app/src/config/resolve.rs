@@ -1,5 +1,6 @@
 //! From what the file and the flags say to the validated plan. Judges only what could be read, and everything of it.
 
+mod affinity;
 mod decision;
 mod keys;
 mod pools;
@@ -49,6 +50,7 @@ pub(super) fn resolve(
         file.gateway_id.value.as_ref().map_or_else(|| host.into(), |name| name.0.clone());
     let routes = routes?;
     pools::learn_for(&routes, &mut pools);
+    affinity::warn_of_idle_keys(&file.pools.value, &routes, problems, &mut warnings);
     pools::warn_of_lonely_replicas(&file.pools.value, &routes, problems, &mut warnings);
     if let KeysPlan::Named(plans) = &keys {
         keys::warn(&file, plans, (&pools, &routes), problems, &mut warnings);

@@ -83,7 +83,8 @@ pub(super) fn summary(loaded: &Loaded) -> String {
     }
     match &plan.routes {
         RoutesPlan::AskEngines(template) => {
-            let _ = writeln!(out, "routes   every model that the replicas serve");
+            let _ =
+                writeln!(out, "routes   every model that the replicas serve, {}", mode_words(&template.mode));
             queue_and_price(&mut out, template, loaded);
         }
         RoutesPlan::Fixed(routes) => routes.iter().for_each(|r| route(&mut out, r, loaded)),
@@ -109,17 +110,10 @@ fn route(out: &mut String, route: &RoutePlan, loaded: &Loaded) {
     if !route.aliases.is_empty() {
         let _ = write!(out, " (also {})", route.aliases.join(", "));
     }
-    match (&route.mode, route.targets.as_slice()) {
-        (RouteMode::Adaptive, [only]) => {
-            let _ = writeln!(out, " -> {}", target(only, loaded));
-        }
-        (mode, targets) => {
-            let _ = writeln!(out, ", {}", mode_words(mode));
-            for (index, own) in (0..).map(TargetIndex).zip(targets) {
-                let share = share(mode, index);
-                let _ = writeln!(out, "           {share}-> {}", target(own, loaded));
-            }
-        }
+    let _ = writeln!(out, ", {}", mode_words(&route.mode));
+    for (index, own) in (0..).map(TargetIndex).zip(&route.targets) {
+        let share = share(&route.mode, index);
+        let _ = writeln!(out, "           {share}-> {}", target(own, loaded));
     }
     if let Some(service) = route.decision.and_then(|own| loaded.decisions.get(own.service)) {
         let (tokens, kept) = (service.tokens.len(), Span(service.cache_ttl).text());
@@ -148,8 +142,9 @@ fn target(target: &TargetPlan, loaded: &Loaded) -> String {
     }
 }
 
+/// The mode in force, which need not stand in the file, and what it goes by.
 fn mode_words(mode: &RouteMode) -> String {
-    match mode {
+    let by = match mode {
         RouteMode::Adaptive => "by load and warm caches".into(),
         RouteMode::Weighted(_) => "by shares".into(),
         RouteMode::RoundRobin => "in turn".into(),
@@ -159,7 +154,8 @@ fn mode_words(mode: &RouteMode) -> String {
                 policies.each().map(|(policy, weight)| format!("{} {weight}", policy.as_str())).collect();
             format!("by scores: {}", all.join(", "))
         }
-    }
+    };
+    format!("mode {}, {by}", mode.as_str())
 }
 
 /// A target's share of the requests, in percent.

@@ -10,11 +10,12 @@ use sluicegate_testkit::{Bench, Config, Gate, Health, OnHead, Step, Upstream, se
 use crate::checks::{assert_line, assert_nobody_blamed, requests_at};
 
 /// What the configuration says: the pool's affinity, and below the route's model what makes the mode.
-const WAYS: [(&str, &str, &str); 6] = [
-    ("adaptive", "pins", ""),
+const WAYS: [(&str, &str, &str); 7] = [
+    ("adaptive", "pins", "mode = \"adaptive\""),
     ("consistent", "consistent", ""),
     ("weighted", "pins", "weight = 1"),
     ("weighted, consistent", "consistent", "weight = 1"),
+    ("the default", "pins", ""),
     ("predictive", "off", "mode = \"predictive\""),
     ("policy", "off", "policies = [{ kind = \"session_affinity\" }, { kind = \"least_inflight\" }]"),
 ];

@@ -277,7 +277,7 @@ async fn an_open_gateway_reads_no_key_and_passes_none_on() {
 #[tokio::test]
 async fn keys_of_one_project_share_warm_prefixes_and_others_never_meet() {
     let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1")];
-    let mut config = Config::new(&[&ups[0], &ups[1], &ups[2]]);
+    let mut config = Config::new(&[&ups[0], &ups[1], &ups[2]]).set("routes", "mode", "adaptive");
     for (key, project) in [("ann", "lab"), ("bob", "lab"), ("cid", "shop"), ("dan", ""), ("eve", "")] {
         config = config.key(key);
         if !project.is_empty() {

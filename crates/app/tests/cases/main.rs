@@ -44,6 +44,7 @@ mod parsing;
 mod pipelines;
 mod poison;
 mod predicted;
+mod predicted_talks;
 mod queue_races;
 mod queue_room;
 mod queue_turns;

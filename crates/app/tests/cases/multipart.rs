@@ -198,7 +198,8 @@ async fn a_coded_form_is_decoded_and_a_streamed_transcription_relayed() {
 #[tokio::test]
 async fn a_forms_session_key_is_the_one_of_a_json_body() {
     let ups = [Upstream::start("m1"), Upstream::start("m1"), Upstream::start("m1")];
-    let bench = Bench::with_replicas(&[&ups[0], &ups[1], &ups[2]]).await;
+    let config = Config::new(&[&ups[0], &ups[1], &ups[2]]).set("routes", "mode", "adaptive");
+    let bench = Bench::live(&config, 3).await;
     let session = r#","prompt_cache_key":"s-1""#;
     assert_eq!(bench.ask(&post(CHAT, &chat("m1", session))).await.status(), 200);
     let keyed = |head, value| form(&[("name=\"model\"", &b"m1"[..]), (head, value), (FILE, b"RIFF")]);

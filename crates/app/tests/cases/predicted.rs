@@ -1,4 +1,4 @@
-//! Mode `predictive`, and the policies that go by the same predictions, through the whole gateway: prompts are hashed,
+//! Mode `predictive`, which a route has by itself, and the policies that go by the same predictions, through the whole gateway: prompts are hashed,
 //! first bytes and usage come to the pool.
 
 use sluicegate_testkit::answers::chat_answer;
@@ -20,7 +20,7 @@ async fn a_talk_goes_where_its_prompt_is_known_and_new_ones_elsewhere() {
     let ups = [Upstream::start("m1"), Upstream::start("m1")];
     let both = [&ups[0], &ups[1]];
     both.iter().for_each(|up| up.answer_with(vec![send(chat_answer("a", 10_000, 5))]));
-    let bench = Bench::live(&Config::new(&both).set("routes", "mode", "predictive"), 2).await;
+    let bench = Bench::live(&Config::new(&both), 2).await;
     let served = || both.map(|up| up.counts().requests.get());
     let mut homes = Vec::new();
     for name in ["a", "b"] {

@@ -119,11 +119,10 @@ async fn a_31_a_body_half_sent_is_sent_again_from_its_start() {
 #[tokio::test]
 async fn a_32_the_retry_leaves_the_broken_replica_and_so_does_the_pin() {
     let ups = [Upstream::start("m1"), Upstream::start("m1")];
-    let config = Config::new(&[&ups[0], &ups[1]]).set("pools.health", "cooldown", "10m").set(
-        "pools.health",
-        "cooldown_max",
-        "10m",
-    );
+    let config = Config::new(&[&ups[0], &ups[1]])
+        .set("routes", "mode", "adaptive")
+        .set("pools.health", "cooldown", "10m")
+        .set("pools.health", "cooldown_max", "10m");
     let bench = Bench::live(&config, 2).await;
     let body = chat("m1", "");
     let request = post_with(CHAT, &[("x-session-id", "talk-1")], &body);

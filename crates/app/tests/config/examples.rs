@@ -81,7 +81,7 @@ fn the_shares_example_splits_by_weight() {
     let (route, told) = route_of("examples/shares.toml");
     assert!(matches!(route.mode, RouteMode::Weighted(_)), "{:?}", route.mode);
     let expected = "\
-route    chat, by shares
+route    chat, mode weighted, by shares
            90 % -> pool stable, model Qwen/Qwen3-32B
            10 % -> pool canary, model Qwen/Qwen3-32B-Instruct-2507
 ";
@@ -93,7 +93,7 @@ fn the_policies_example_scores_and_lets_sessions_move() {
     let (route, told) = route_of("examples/policies.toml");
     assert_eq!(route.session_keys.len(), 3, "the default of this mode: {:?}", route.session_keys);
     let expected = "\
-route    chat, by scores: session_affinity 1, least_inflight 2, queue_depth 1
+route    chat, mode policy, by scores: session_affinity 1, least_inflight 2, queue_depth 1
            -> pool large, model Qwen/Qwen3-32B
            -> pool spare, model Qwen/Qwen3-32B
 ";
@@ -105,7 +105,7 @@ fn the_predictive_example_chooses_by_cost_and_has_its_pool_learn() {
     let (route, told) = route_of("examples/predictive.toml");
     assert_eq!(route.mode, RouteMode::Predictive);
     let expected = "\
-route    chat, by predicted cost
+route    chat, mode predictive, by predicted cost
            -> pool engines, model Qwen/Qwen3-32B
 ";
     assert_eq!(told, expected);
@@ -114,17 +114,18 @@ route    chat, by predicted cost
         loaded.plan.pools.iter().map(|pool| pool.settings.predict).collect::<Vec<_>>()
     };
     assert_eq!(
-        (learns("examples/predictive.toml"), learns("examples/minimal.toml")),
-        (vec![true], vec![false])
+        (learns("examples/predictive.toml"), learns("examples/shares.toml")),
+        (vec![true], vec![false; 2])
     );
 }
 
 #[test]
 fn the_fallback_example_has_a_provider_behind_its_engines() {
     let (route, told) = route_of("examples/fallback.toml");
-    assert_eq!(route.mode, RouteMode::Adaptive);
+    assert_eq!(route.mode, RouteMode::Predictive);
     let expected = "\
-route    chat -> pool engines, model Qwen/Qwen3-32B
+route    chat, mode predictive, by predicted cost
+           -> pool engines, model Qwen/Qwen3-32B
            else -> pool provider, model gpt-4o-mini, and instead of 5xx
            queue: at most 200 wait, at most 10s
 ";
@@ -141,10 +142,12 @@ pool     qwen3-32b: 2 replicas, 32 slots each
            http://10.0.0.12:8000
 pool     provider: 1 replica, a provider's API
            https://api.openai.com
-route    qwen3 (also default) -> pool qwen3-32b, model Qwen/Qwen3-32B
+route    qwen3 (also default), mode predictive, by predicted cost
+           -> pool qwen3-32b, model Qwen/Qwen3-32B
            queue: at most 500 wait, at most 30s
            price of a million tokens: prompt 0.2, cached 0.02, completion 0.6
-route    gpt-4o-mini -> pool provider
+route    gpt-4o-mini, mode predictive, by predicted cost
+           -> pool provider
            price of a million tokens: prompt 0.15, cached 0.075, completion 0.6
 key      assistant: every route, priority 10, no limits
 key      research (project lab): qwen3, gpt-4o-mini

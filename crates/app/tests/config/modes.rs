@@ -31,7 +31,7 @@ fn the_mode_follows_from_what_the_route_has() {
         Policies::new(vec![(Policy::SessionAffinity, 1.0), (Policy::LeastInflight, 2.0)]).unwrap(),
     );
     for (text, expected) in [
-        (two.to_owned(), RouteMode::Adaptive),
+        (two.to_owned(), RouteMode::Predictive),
         (format!("mode = \"adaptive\"\n{two}"), RouteMode::Adaptive),
         (format!("mode = \"round_robin\"\n{two}"), RouteMode::RoundRobin),
         (weighted.to_owned(), shares.clone()),
@@ -42,6 +42,62 @@ fn the_mode_follows_from_what_the_route_has() {
         let route = route(&text);
         assert_eq!(route.mode, expected, "{text}");
         assert_eq!(route.targets.iter().map(|target| target.pool).collect::<Vec<_>>(), [0, 1], "{text}");
+    }
+}
+
+#[test]
+fn by_itself_a_route_predicts_unless_its_first_pool_keeps_sessions_otherwise() {
+    let adaptive = "mode = \"adaptive\"\n";
+    for (of_a, of_b, of_route, expected) in [
+        ("", "", "", RouteMode::Predictive),
+        ("load_source = \"engine\"\n", "", "", RouteMode::Predictive),
+        ("engine = \"openai\"\n", "", "", RouteMode::Predictive),
+        ("affinity = { mode = \"pins\", session_slack = 2 }\n", "", "", RouteMode::Predictive),
+        ("affinity = { mode = \"consistent\" }\n", "", "", RouteMode::Adaptive),
+        ("affinity = { mode = \"off\" }\n", "", "", RouteMode::Adaptive),
+        ("", "affinity = { mode = \"consistent\" }\n", "", RouteMode::Predictive),
+        ("affinity = { mode = \"off\" }\n", "", "mode = \"predictive\"\n", RouteMode::Predictive),
+        ("", "", adaptive, RouteMode::Adaptive),
+    ] {
+        let text = with(&format!("{of_route}targets = [{{ pool = \"a\" }}, {{ pool = \"b\" }}]"))
+            .replace("name = \"a\"\n", &format!("name = \"a\"\n{of_a}"))
+            .replace("name = \"b\"\n", &format!("name = \"b\"\n{of_b}"));
+        let loaded = good(&text);
+        let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("routes of the file") };
+        assert_eq!(routes[0].mode, expected, "{text}");
+        let learns = expected == RouteMode::Predictive;
+        assert!(loaded.plan.pools.iter().all(|pool| pool.settings.predict == learns), "{text}");
+        let told = format!("route    m, mode {}, by ", expected.as_str());
+        assert!(loaded.summary().contains(&told), "{}", loaded.summary());
+    }
+    let whole =
+        good("[[pools]]\nname = \"a\"\nreplicas = [\"http://h:1\"]\naffinity = { mode = \"consistent\" }\n");
+    let RoutesPlan::AskEngines(template) = &whole.plan.routes else { panic!("no routes in the file") };
+    assert_eq!(template.mode, RouteMode::Adaptive);
+    let told = "routes   every model that the replicas serve, mode adaptive, by load and warm caches\n";
+    assert!(whole.summary().contains(told), "{}", whole.summary());
+}
+
+#[test]
+fn keys_of_affinity_that_no_route_goes_by_are_warned_of() {
+    let of_pool = "affinity = { session_slack = 2, prefix_slack = 1, force_rebind_gap = 5 }\n";
+    let text = |of_route: &str| with(of_route).replace("name = \"a\"\n", &format!("name = \"a\"\n{of_pool}"));
+    let why = "does nothing: no route to the pool is in mode \"adaptive\" or \"weighted\"";
+    for (of_route, warned) in [
+        ("targets = [{ pool = \"a\" }]", true),
+        ("mode = \"round_robin\"\ntargets = [{ pool = \"a\" }]", true),
+        ("mode = \"adaptive\"\ntargets = [{ pool = \"a\" }]", false),
+        ("targets = [{ pool = \"a\", weight = 1 }]", false),
+        ("targets = [{ pool = \"b\" }]\nfallback = { pool = \"a\" }", false),
+        ("targets = [{ pool = \"b\" }]", false),
+    ] {
+        let warnings = good(&text(of_route)).warnings;
+        let told: Vec<&str> = warnings.iter().filter(|line| line.contains(why)).map(|line| &**line).collect();
+        let expected =
+            ["affinity.prefix_slack", "affinity.force_rebind_gap"].map(|key| format!(" {key} {why}"));
+        let expected: Vec<_> = expected.into_iter().filter(|_| warned).collect();
+        let told: Vec<_> = told.iter().filter_map(|line| line.splitn(4, ':').nth(3)).collect();
+        assert_eq!(told, expected, "{of_route}");
     }
 }
 

@@ -103,13 +103,13 @@ fn a_summary_shows_slots_queue_and_price() {
             "slots = 1",
             "queue = { max_length = 5 }",
             "pool     a: 2 replicas, 1 slot each\n           http://h:1\n           http://h:2\n\
-             route    m -> pool a\n           queue: at most 5 wait, at most 60s\n",
+             route    m, mode predictive, by predicted cost\n           -> pool a\n           queue: at most 5 wait, at most 60s\n",
         ),
         (
             "slots = \"auto\"",
             "queue = { max_length = 0 }\nprice = { completion = 2.5 }",
             "pool     a: 2 replicas, as many slots as the engines tell\n           http://h:1\n           http://h:2\n\
-             route    m -> pool a\n           no queue\n           \
+             route    m, mode predictive, by predicted cost\n           -> pool a\n           no queue\n           \
              price of a million tokens: prompt 0, cached 0, completion 2.5\n",
         ),
     ] {

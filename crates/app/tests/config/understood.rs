@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::config::OnFull;
 use sluicegate_core::{AffinityMode, LoadSource, PoolSettings, RetrySettings, WaitingCounts};
-use sluicegate_proxy::plan::{RoutesPlan, SessionSource};
+use sluicegate_proxy::plan::{RouteMode, RoutesPlan, SessionSource};
 
 use super::good;
 
@@ -61,10 +61,12 @@ on_full = "wait"
 #[test]
 fn what_is_left_out_has_the_cores_defaults() {
     let loaded = good(LEAST);
-    assert_eq!(loaded.plan.pools[0].settings, PoolSettings::default());
     let RoutesPlan::AskEngines(template) = &loaded.plan.routes else {
         panic!("routes without any in the file")
     };
+    assert_eq!(template.mode, RouteMode::Predictive);
+    let learning = PoolSettings { predict: true, ..PoolSettings::default() };
+    assert_eq!(loaded.plan.pools[0].settings, learning);
     assert_eq!(template.retry, RetrySettings::default());
     assert_eq!((template.session_keys.len(), template.prefix_chars, template.hold_limit), (8, 4096, 65_536));
     assert_eq!(template.session_keys.last(), Some(&SessionSource::Conversation));
@@ -124,7 +126,8 @@ pool     a: 1 replica
            http://h:1/base
 pool     b: 1 replica
            http://h:1/base
-route    m (also n) -> pool a, model M
+route    m (also n), mode adaptive, by load and warm caches
+           -> pool a, model M
 keys     none, whoever reaches the listener is served
 not the default:
   listen.open = true

@@ -22,10 +22,11 @@ async fn it_prints_the_route_the_candidates_and_the_steps_of_the_choice() {
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     for text in [
         "route    m\n",
-        &format!("result   {url} (load)\n"),
+        &format!("result   {url} (predicted)\n"),
         &format!("> {url}"),
         "\n1. pool: ",
-        "\n4. pin: ",
+        "\n2. candidates: 1, ",
+        "\n3. cost: the lowest, goes to ",
     ] {
         assert!(ended.stdout.contains(text), "{text:?} in {}", ended.stdout);
     }

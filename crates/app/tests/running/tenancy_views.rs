@@ -203,7 +203,7 @@ async fn an_explanation_for_a_key_says_whether_the_request_would_wait_and_behind
     let by_whole = ["--file", &whole, "--key", "team-a"];
 
     let free = bench.explain_in_words(&by_model).await;
-    assert!(free.stdout.contains("(load)\n"), "{}{}", free.stdout, free.stderr);
+    assert!(free.stdout.contains("(predicted)\n"), "{}{}", free.stdout, free.stderr);
     let mut first = bench.send(KEY).await;
     bench.engine.counts().requests.reached(1).await;
     for words in [&by_model[..], &by_body, &by_whole, &["--file", &keyed]] {

@@ -22,6 +22,8 @@ use sluicegate_testkit::until;
 
 use crate::http::get;
 
+/// A mode that no measured time has a say in: over HTTP these are the machine's.
+const ROUTE: &str = "[[routes]]\nmodel = \"sim\"\nmode = \"adaptive\"\ntargets = [{ pool = \"default\" }]\n";
 const REPLICAS: usize = 3;
 const SESSIONS: u64 = 12;
 const TURNS: u64 = 4;
@@ -59,7 +61,7 @@ fn config(replicas: &[SocketAddr]) -> sluicegate::config::Loaded {
         threads: Some(1),
         ..Overrides::default()
     };
-    let mut loaded = Config::load(None, &overrides).unwrap();
+    let mut loaded = Config::from_text("adaptive", ROUTE, &overrides, &|_| None).unwrap();
     loaded.usage.stdout = false;
     loaded
 }

@@ -8,11 +8,12 @@ use super::{Branch, Choice, PinChanges, Scope, session_slack};
 use crate::board::Row;
 use crate::health::Health;
 use crate::ids::{ReplicaId, Session};
-use crate::lease::{Hold, OnAnswer};
+use crate::lease::{Hold, Holds, OnAnswer};
 use crate::load::REQUEST;
 use crate::pick::{PickRequest, Reason};
 use crate::pins::{Found, PinKey, PinKind};
 use crate::rendezvous;
+use crate::settings::AffinityMode;
 use crate::time::Time;
 
 /// Spills in a row at which a prefix pin is deleted: a shared system prompt must not cement a hot node.
@@ -40,6 +41,61 @@ pub(super) fn by_pins(
         choice.holds.prefix = on_answer.map(|on_answer| Hold { key, on_answer });
     }
     choice
+}
+
+/// Mode `predictive`: where the last turn of a request's session was answered.
+pub(crate) struct LastTurn {
+    key: Option<PinKey>,
+    /// The replica, in which branch, and how many requests of others' there are as good as none.
+    home: Option<(Pin, u32)>,
+    changes: PinChanges,
+}
+
+impl LastTurn {
+    /// Of a request that has no session, or whose session may not be followed, nothing.
+    pub(crate) fn of(field: &[Branch<'_>], now: Time) -> Self {
+        let mut last = Self { key: None, home: None, changes: PinChanges::default() };
+        let Some(first) = field.first() else { return last };
+        let affinity = &first.view.settings.affinity;
+        let Some(session) = first.request.session.filter(|_| affinity.mode == AffinityMode::Pins) else {
+            return last;
+        };
+        let key = PinKey { kind: PinKind::Session, hash: session.key() };
+        last.key = Some(key);
+        let slack = session_slack(session, affinity.session_slack);
+        if let (Known::Pin(pin), Some(slack)) = (look_up(field, now, key, &mut last.changes), slack) {
+            last.home = Some((pin, slack));
+        }
+        last
+    }
+
+    /// The request begins a talk, by its session: one that has not been met, or whose first turn it is.
+    pub(crate) fn is_none_of(&self, session: Option<Session>) -> bool {
+        let begins =
+            session.is_some_and(|session| !matches!(session, Session::Conversation { continued: true, .. }));
+        self.key.is_some() && self.home.is_none() && begins
+    }
+
+    /// The slack of this replica, where it is the one.
+    pub(crate) fn slack_at(&self, branch: usize, replica: ReplicaId) -> Option<u32> {
+        let (pin, slack) = self.home.as_ref()?;
+        (pin.branch == branch && pin.replica == replica).then_some(*slack)
+    }
+
+    /// The next turn is to find where this one was answered.
+    pub(crate) fn follows(mut self, choice: Choice) -> Choice {
+        let Some(key) = self.key else { return choice };
+        let on_answer = match &self.home {
+            Some((pin, _)) if (pin.branch, pin.replica) == (choice.branch, choice.replica) => OnAnswer::Renew,
+            Some((pin, _)) if pin.branch != choice.branch => {
+                self.changes.remove(pin.branch, key);
+                OnAnswer::Move
+            }
+            _ => OnAnswer::Move,
+        };
+        let holds = Holds { session: Some(Hold { key, on_answer }), prefix: None };
+        Choice { holds, pins: self.changes, ..choice }
+    }
 }
 
 /// What both kinds of pin are judged by.
@@ -77,7 +133,7 @@ fn session_pin(asked: &Asked<'_, '_>, session: Session, choice: &mut Choice) -> 
         choice.holds.session = hold(OnAnswer::Move);
         return true;
     };
-    let pin = match look_up(asked, key, &mut choice.pins) {
+    let pin = match look_up(asked.field, asked.now, key, &mut choice.pins) {
         Known::Pin(pin) => pin,
         Known::Nothing => {
             choice.holds.session = hold(OnAnswer::Make);
@@ -105,7 +161,9 @@ fn session_pin(asked: &Asked<'_, '_>, session: Session, choice: &mut Choice) -> 
 /// What the first answer byte does to the prefix pin; `None`: nothing.
 fn prefix_pin(asked: &Asked<'_, '_>, key: PinKey, choice: &mut Choice) -> Option<OnAnswer> {
     let affinity = &asked.field.first()?.view.settings.affinity;
-    let Known::Pin(pin) = look_up(asked, key, &mut choice.pins) else { return Some(OnAnswer::Make) };
+    let Known::Pin(pin) = look_up(asked.field, asked.now, key, &mut choice.pins) else {
+        return Some(OnAnswer::Make);
+    };
     match stand(asked, &pin, affinity.prefix_slack) {
         Stand::Warm => {
             choice.follow(&pin, Reason::AffinityPrefix);
@@ -123,10 +181,10 @@ fn prefix_pin(asked: &Asked<'_, '_>, key: PinKey, choice: &mut Choice) -> Option
 }
 
 /// The living pin of the first pool that has one; dead ones that are met are removed.
-fn look_up(asked: &Asked<'_, '_>, key: PinKey, changes: &mut PinChanges) -> Known {
+fn look_up(field: &[Branch<'_>], now: Time, key: PinKey, changes: &mut PinChanges) -> Known {
     let mut dead = false;
-    for (branch, at) in asked.field.iter().enumerate() {
-        match at.view.pins.find(asked.now, key) {
+    for (branch, at) in field.iter().enumerate() {
+        match at.view.pins.find(now, key) {
             Found::Nothing => {}
             Found::Dead { expired } => {
                 changes.remove(branch, key);
@@ -139,6 +197,11 @@ fn look_up(asked: &Asked<'_, '_>, key: PinKey, changes: &mut PinChanges) -> Know
 }
 
 impl Choice {
+    /// The request goes where its session's pin is.
+    pub(crate) fn stays(&self) -> bool {
+        self.holds.session.is_some_and(|hold| hold.on_answer == OnAnswer::Renew)
+    }
+
     fn follow(&mut self, pin: &Pin, reason: Reason) {
         self.branch = pin.branch;
         self.replica = pin.replica;

@@ -63,6 +63,9 @@ fn last_step(choice: &Choice, name: &str) -> String {
         Reason::LastResort => format!("fallback: a random EJECTED replica, {name}"),
         Reason::Policy => format!("policies: the largest total, goes to {name}"),
         Reason::RoundRobin => format!("turn: goes to {name}"),
+        Reason::Predicted if choice.stays() => {
+            format!("cost: the lowest, goes to {name}, where the session's last turn was answered")
+        }
         Reason::Predicted => format!("cost: the lowest, goes to {name}"),
         _ => format!("pin: {}, goes to {name}", pin_words(choice)),
     }

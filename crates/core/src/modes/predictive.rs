@@ -1,20 +1,21 @@
 //! Mode `predictive`: the lowest predicted cost, to this request and to everybody else.
 
-use crate::choose::{Branch, Choice, Scope, Survey, without_candidates};
+use crate::choose::{Branch, Choice, LastTurn, Scope, Survey, without_candidates};
 use crate::health::Health;
 use crate::ids::ReplicaId;
 use crate::pick::{NoReplica, Reason};
-use crate::predict::{Prediction, Standing, Ties, WINDOW};
+use crate::predict::{Prediction, Predictor, Query, Standing, Ties, WINDOW};
 use crate::time::Time;
 use std::cmp::Reverse;
 
 /// The cheapest candidate; of those that cost the same the one that knows most of the prompt, then the one with the fewest
-/// requests in flight, then the one that got the fewest lately, then the one whose turn it is.
+/// requests in flight, others' included, then the one that answered the session's last turn, then the one that got the
+/// fewest lately, then the one whose turn it is.
 ///
 /// A cost counts what those who come after save where a prompt is warm. That is no reason for a request to stay there when
 /// its own first token would come sooner elsewhere.
 pub(crate) fn by_cost(field: &[Branch<'_>], now: Time, scope: Scope) -> Result<Choice, NoReplica> {
-    let mut look = Look::default();
+    let mut look = Look::of(LastTurn::of(field, now));
     look.at_all(field, now, scope);
     if look.stays_too_long() {
         look.again(field, now, scope);
@@ -22,15 +23,27 @@ pub(crate) fn by_cost(field: &[Branch<'_>], now: Time, scope: Scope) -> Result<C
     match look.ties.winner() {
         Some((Offer { branch, id, prediction }, _)) => {
             let chosen = Choice::of(branch, id, Reason::Predicted);
-            Ok(Choice { takes_turn: true, depth: Some(prediction.depth), ..chosen })
+            Ok(look.last.follows(Choice { takes_turn: true, depth: Some(prediction.depth), ..chosen }))
         }
         None => without_candidates(field, &Survey::of(field, scope), scope),
     }
 }
 
+/// What is asked of every replica of a branch.
+pub(crate) fn question<'a>(
+    predictor: &'a Predictor,
+    now: Time,
+    branch: &Branch<'_>,
+    last: &LastTurn,
+) -> Query<'a> {
+    let (prompt, serving) = (&branch.request.prompt, branch.in_service());
+    let query = predictor.query(now, prompt, serving);
+    if last.is_none_of(branch.request.session) { query.of_a_new_talk(prompt, serving) } else { query }
+}
+
 /// A look over all candidates.
-#[derive(Default)]
 struct Look {
+    last: LastTurn,
     ties: Ties<Offer>,
     /// Where the first token comes soonest, and least of the prompt is known.
     soonest: Option<Prediction>,
@@ -46,6 +59,10 @@ struct Offer {
 }
 
 impl Look {
+    fn of(last: LastTurn) -> Self {
+        Self { last, ties: Ties::default(), soonest: None, second: false }
+    }
+
     fn again(&mut self, field: &[Branch<'_>], now: Time, scope: Scope) {
         self.ties = Ties::default();
         self.second = true;
@@ -60,7 +77,7 @@ impl Look {
 
     fn at(&mut self, at: usize, branch: &Branch<'_>, now: Time, scope: Scope) {
         let Some(predictor) = branch.view.predictor else { return };
-        let query = predictor.query(now, &branch.request.prompt, branch.in_service());
+        let query = question(predictor, now, branch, &self.last);
         for (index, row) in branch.view.board.iter().enumerate() {
             let probing = row.health == Health::Probing;
             let open = match row.health {
@@ -77,9 +94,20 @@ impl Look {
                 continue;
             }
             self.note(&prediction);
-            let (depth, distance) = (Reverse(prediction.draws), branch.distance(index));
-            let lately = query.lately(row.seat);
-            let standing = Standing { depth, inflight: row.inflight, lately, probing, distance };
+            let depth = Reverse(prediction.draws);
+            // A scrape is seconds old, and half of what it saw of others may be over: one that was is not to herd everybody.
+            let inflight = row.inflight.saturating_add(query.others(row.seat) / 2);
+            let standing = match self.last.slack_at(at, row.id) {
+                // Of replicas that are alike, what no hash tells is known where the session was last.
+                Some(slack) if !probing => {
+                    let inflight = inflight.saturating_sub(slack);
+                    Standing { depth, inflight, lately: 0, probing, distance: 0 }
+                }
+                _ => {
+                    let (lately, distance) = (query.lately(row.seat), branch.distance(index));
+                    Standing { depth, inflight, lately, probing, distance }
+                }
+            };
             self.ties.offer(prediction.terms.cost(), standing, Offer { branch: at, id: row.id, prediction });
         }
     }

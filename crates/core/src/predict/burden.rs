@@ -65,6 +65,11 @@ impl Burden {
         wait.max(0.0)
     }
 
+    /// Requests of others.
+    pub(crate) fn others(&self) -> u32 {
+        self.foreign.running.saturating_add(self.foreign.waiting)
+    }
+
     /// How many requests decode there, others' included, and the sum of their prompts.
     pub(crate) fn decoding(&self, usual: Usual) -> (f64, f64) {
         let foreign = f64::from(self.foreign.running);

@@ -23,7 +23,7 @@ const TOO_MANY: f64 = 0.5;
 /// What one more sample adds to the share of those far off.
 const RECENT: f64 = 0.05;
 /// Seconds that a step of an engine may take whatever is prefilled: decoding, scheduling, the way there and back.
-const OVERHEAD: f64 = 0.1;
+pub(super) const OVERHEAD: f64 = 0.1;
 /// Prompts that the prior speaks about.
 const ANCHORS: [u32; 2] = [500, 20_000];
 /// Weight of the prior at the beginning, and of the shape that each sample adds.
@@ -67,8 +67,13 @@ impl Fit {
         if sample.work.size == 0 || sample.seconds <= 0.0 || !sample.seconds.is_finite() {
             return;
         }
+        // What takes no longer than a step may take says nothing of its prefill, but that it takes no longer.
+        if sample.seconds <= OVERHEAD && sample.seconds > self.seconds(sample.work) {
+            return;
+        }
         if self.samples == 0 {
-            self.rescale(sample.seconds / self.seconds(sample.work));
+            // Of a short prompt nearly all is what a step costs besides.
+            self.rescale((sample.seconds + OVERHEAD) / (self.seconds(sample.work) + OVERHEAD));
         }
         let predicted = self.seconds(sample.work);
         let off = sample.seconds / predicted - 1.0;

@@ -74,9 +74,11 @@ impl Predictor {
     /// The spread guard's f. It is about new talks with an old beginning: the longest match ends where others have gone
     /// different ways.
     fn forgiven(&self, found: &Match, serving: usize) -> f64 {
-        if self.mirror.branches(found) < SHARED_FROM {
-            return 0.0;
-        }
+        if self.mirror.branches(found) < SHARED_FROM { 0.0 } else { self.crowding(found, serving) }
+    }
+
+    /// How far those with the longest match take more than their share.
+    fn crowding(&self, found: &Match, serving: usize) -> f64 {
         let (mut holders, mut traffic) = (0_usize, 0.0);
         self.mirror.for_each_deepest(found, |replica| {
             holders += 1;
@@ -88,9 +90,24 @@ impl Predictor {
 }
 
 impl Query<'_> {
+    /// The prompt follows on nothing, as its session tells. Where all its blocks are known, what comes behind the
+    /// last one is too short for a hash and is yet another way on from there: its beginning is a shared one.
+    pub(crate) fn of_a_new_talk(mut self, prompt: &Prompt<'_>, serving: usize) -> Self {
+        let goes_on = self.tokens > self.deepest.saturating_mul(self.block_tokens);
+        if self.deepest > 0 && self.deepest as usize == prompt.blocks.len() && goes_on {
+            self.forgiven = self.predictor.crowding(&self.found, serving);
+        }
+        self
+    }
+
     /// Requests that the replica got in about the last minute, whole ones.
     pub(crate) fn lately(&self, replica: usize) -> u32 {
         self.predictor.rates.traffic(replica) as u32
+    }
+
+    /// Requests of others that the replica has, as its last scrape told.
+    pub(crate) fn others(&self, replica: usize) -> u32 {
+        self.predictor.burdens.get(replica).map_or(0, |burden| burden.others())
     }
 
     /// Blocks of the prompt that the replica knows.

@@ -13,7 +13,7 @@ pub(crate) struct Standing {
     pub(crate) probing: bool,
     /// Blocks of the prompt that draw it to the replica: the most.
     pub(crate) depth: Reverse<u32>,
-    /// Own open requests.
+    /// Own open requests, and half of what others had there at the last scrape.
     pub(crate) inflight: u32,
     /// Requests that it got lately: at light load nothing is in flight, and whoever is alike by turn alone has its talks
     /// gather by chance.

@@ -20,6 +20,7 @@ mod pick;
 mod pins;
 mod policy_mode;
 mod predictive;
+mod predictive_sessions;
 mod queue;
 mod queue_bench;
 mod queue_ends;

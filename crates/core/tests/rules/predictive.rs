@@ -140,12 +140,12 @@ fn g11_a_replica_with_a_queue_gets_only_what_is_still_answered_sooner_there() {
 }
 
 #[test]
-fn it_makes_no_pins_and_keeps_to_the_only_replica() {
+fn it_makes_no_pins_of_prefixes_and_keeps_to_the_only_replica() {
     let mut bench = bench(2);
     let with_session =
         PickRequest { session: Some(Session::Explicit(7)), prefix: Some(8), ..asks(1000, &[]) };
     bench.turn(&with_session);
-    assert_eq!(bench.pins(), (0, 0));
+    assert_eq!(bench.pins(), (1, 0));
     let bound = PickRequest { only: Some(ReplicaId(1)), ..asks(LONG, &[]) };
     for _ in 0..3 {
         let picked = bench.serve(&bound);
@@ -250,4 +250,14 @@ fn a_whole_answer_does_not_hold_up_those_behind_it() {
     let stays =
         bench.pool.explain(bench.now, &asks(LONG, &[]), None).candidates[0].predicted.expect("the only one");
     assert!((stays.prefill - 1.2).abs() < 1e-9, "its minute was no prefill");
+}
+
+#[test]
+fn of_replicas_that_cost_the_same_the_one_with_the_fewest_requests_of_others_wins() {
+    let mut bench = bench(3);
+    for (id, (running, waiting)) in (0..).zip([(9, 0), (3, 0), (2, 2)]) {
+        bench.scrape(id, healthy(running, waiting));
+    }
+    assert_eq!(bench.turn(&asks(10, &[])).0, 1);
+    assert_eq!(bench.turn(&asks(10, &[])).0, 1, "it has ended");
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sluicegate_core::{AffinitySettings, HealthSettings, PoolSettings};
 use sluicegate_proxy::plan::{Credential, PoolPlan, ReplicaUrl, RouteMode, RoutePlan, RoutesPlan, Slots};
 
+use super::routes::each;
 use crate::config::choices::Engine;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::discover::{self, Discover, DiscoverPlan};
@@ -185,16 +186,12 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
 
 /// Pools learn to predict where some route chooses by that.
 pub(super) fn learn_for(routes: &RoutesPlan, pools: &mut [PoolPlan]) {
-    let routes = match routes {
-        RoutesPlan::Fixed(routes) => routes.as_slice(),
-        RoutesPlan::AskEngines(template) => std::slice::from_ref(&**template),
-    };
     let predicts = |route: &&RoutePlan| match &route.mode {
         RouteMode::Predictive => true,
         RouteMode::Policy(policies) => policies.predict(),
         RouteMode::Adaptive | RouteMode::Weighted(_) | RouteMode::RoundRobin => false,
     };
-    for target in routes.iter().filter(predicts).flat_map(|route| &route.targets) {
+    for target in each(routes).iter().filter(predicts).flat_map(|route| &route.targets) {
         if let Some(pool) = pools.get_mut(target.pool) {
             pool.settings.predict = true;
         }

@@ -8,7 +8,7 @@ use sluicegate_proxy::plan::{DecisionPlan, RouteMode, RoutePlan, RoutesPlan, Slo
 use super::keys::EVERY;
 use super::pools::is_hosted;
 use super::targets::{self, Chosen};
-use super::{bytes, decision};
+use super::{affinity, bytes, decision};
 use crate::config::DecisionServicePlan;
 use crate::config::diagnostics::{Origin, Problems};
 use crate::config::names::Name;
@@ -55,6 +55,14 @@ pub(super) fn routes(
         }
     }
     Some(RoutesPlan::Fixed(plans.into_iter().flatten().collect()))
+}
+
+/// Every route of the plan; those that the engines name are alike.
+pub(super) fn each(routes: &RoutesPlan) -> &[RoutePlan] {
+    match routes {
+        RoutesPlan::Fixed(routes) => routes,
+        RoutesPlan::AskEngines(template) => std::slice::from_ref(&**template),
+    }
 }
 
 /// The pools of the file, by name.
@@ -121,7 +129,7 @@ fn ask_engines(file: &File, problems: &mut Problems<'_>) -> Option<RoutesPlan> {
             .hint("add [[routes]] with model = ... and [[routes.targets]] with pool = ... for each model");
     }
     let target = TargetPlan { pool: 0, upstream_model: None, description: None };
-    let chosen = Chosen { mode: RouteMode::Adaptive, targets: vec![target], fallback: None };
+    let chosen = Chosen { mode: affinity::mode_by_itself(Some(pool)), targets: vec![target], fallback: None };
     let template = from(&Route::default(), "".into(), chosen, pool, problems);
     Some(RoutesPlan::AskEngines(Box::new(template)))
 }
@@ -168,7 +176,11 @@ fn plan(
         queue_that_nobody_is_in(&route.value, chosen, pools, problems, warnings);
     }
     let known = chosen.is_some();
-    let chosen = chosen.unwrap_or(Chosen { mode: RouteMode::Adaptive, targets: Vec::new(), fallback: None });
+    let chosen = chosen.unwrap_or(Chosen {
+        mode: affinity::mode_by_itself(None),
+        targets: Vec::new(),
+        fallback: None,
+    });
     // A stand-in keeps the rest of a route under judgement when its pool is unknown.
     let stand_in = Set::unset(Pool::default());
     let settings = chosen.targets.first().and_then(|target| pools.all.get(target.pool)).unwrap_or(&stand_in);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{AffinityMode, Policies, Policy, Shares};
+use sluicegate_core::{Policies, Policy, Shares};
 use sluicegate_proxy::plan::{FallbackPlan, RouteMode, TargetPlan};
 
+use super::affinity;
 use super::routes::Pools;
 use crate::config::choices::Mode;
 use crate::config::diagnostics::{Origin, Problems};
@@ -42,7 +43,8 @@ pub(super) fn chosen(
                 .hint("leave one of them out; one weight is a target's whole share");
         }
     }
-    let mode = mode(route, problems);
+    let first = plans.iter().flatten().next().and_then(|plan| pools.all.get(plan.pool));
+    let mode = mode(route, affinity::mode_by_itself(first), problems);
     let fallback = route.value.fallback.value.as_ref().map(|own| fallback(own, route, pools, problems));
     let plans: Option<Vec<TargetPlan>> = plans.into_iter().collect();
     let (targets, mode) = (plans.filter(|plans| !plans.is_empty())?, mode?);
@@ -51,7 +53,7 @@ pub(super) fn chosen(
         None => None,
     };
     let used: Vec<&Set<Pool>> = targets.iter().filter_map(|target| pools.all.get(target.pool)).collect();
-    different_affinities(route, &used, problems, warnings);
+    affinity::differ(route, &used, problems, warnings);
     if let RouteMode::Policy(policies) = &mode {
         sessions_that_never_move(route, policies, &used, problems, warnings);
     }
@@ -95,8 +97,8 @@ fn fallback(
     Some(FallbackPlan { target, on: fallback.on.value.iter().map(|class| class.value).collect() })
 }
 
-/// What the mode's name, the weights and the policies add up to.
-fn mode(route: &Set<Route>, problems: &mut Problems<'_>) -> Option<RouteMode> {
+/// What the mode's name, the weights and the policies add up to, and `by_itself` where there is none of them.
+fn mode(route: &Set<Route>, by_itself: RouteMode, problems: &mut Problems<'_>) -> Option<RouteMode> {
     let before = problems.count();
     let Route { mode, targets, policies, .. } = &route.value;
     let weighted = targets.value.iter().find(|target| target.value.weight.given());
@@ -115,7 +117,7 @@ fn mode(route: &Set<Route>, problems: &mut Problems<'_>) -> Option<RouteMode> {
     } else if policies.given() {
         Mode::Policy
     } else {
-        Mode::Adaptive
+        return Some(by_itself);
     };
     let made = match word {
         Mode::Weighted => shape.shares(problems).map(RouteMode::Weighted),
@@ -223,25 +225,6 @@ impl Shape<'_> {
             }
         }
         self.weight.is_none() && policies.is_none()
-    }
-}
-
-/// Which affinity counts where the pools' differ.
-fn different_affinities(
-    route: &Set<Route>,
-    used: &[&Set<Pool>],
-    problems: &Problems<'_>,
-    warnings: &mut Vec<String>,
-) {
-    let affinity = |pool: &&Set<Pool>| {
-        let own = &pool.value.affinity.value;
-        (own.mode.value, own.prefix_chars.value)
-    };
-    let Some(first) = used.first() else { return };
-    if used.iter().any(|pool| affinity(pool) != affinity(first)) && affinity(first).0 != AffinityMode::Off {
-        let name = first.value.name.value.0.as_ref().map_or("", |name| &*name.0);
-        let what = format!("the targets' pools differ in affinity, that of \"{name}\" counts for this route");
-        warnings.push(problems.line(&route.value.targets.origin, &what));
     }
 }
 

@@ -68,7 +68,7 @@ impl Run {
             "[listen]\naddress = \"127.0.0.1:0\"\nthreads = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[usage]\noutput = \
              \"off\"\n[[pools]]\nname = \"pool\"\nreplicas = {replicas:?}\n[pools.health]\nscrape_interval = \
              \"{interval}ms\"\nscrape_timeout = \"{timeout}ms\"\ncooldown = \"{cooldown}ms\"\ncooldown_max = \
-             \"{cooldown}ms\"\n[[routes]]\nmodel = \"sim\"\ntargets = [{{ pool = \"pool\" }}]\n[routes.timeouts]\n\
+             \"{cooldown}ms\"\n[[routes]]\nmodel = \"sim\"\nmode = \"adaptive\"\ntargets = [{{ pool = \"pool\" }}]\n[routes.timeouts]\n\
              total = \"{total}ms\"\n"
         ));
         bench.wait_live(2).await;

@@ -91,3 +91,17 @@ fn nonsense_teaches_nothing() {
     (0..500).for_each(|_| fit.learn(Sample { work: Work::of(1000, 0), seconds: 1e-9 }));
     assert!(fit.per_token() > 0.0, "an engine that takes no time still takes some");
 }
+
+/// What a step takes besides prefill is most of the time of a short prompt, and says nothing of a long one.
+#[test]
+fn short_prompts_do_not_make_long_ones_seem_slow() {
+    for (tokens, seconds) in [(1, 0.01), (12, 0.025), (12, 0.08), (100, 0.05), (200, 0.1)] {
+        let mut fit = Fit::default();
+        for samples in 1..=200 {
+            fit.learn(Sample { work: Work::of(tokens, 0), seconds });
+            let long = Work::of(5000, 0);
+            let (now, before) = (fit.seconds(long), Fit::default().seconds(long));
+            assert!(now < 3.0 * before, "{samples} of {tokens} tokens in {seconds} s: {now} s, not {before}");
+        }
+    }
+}
