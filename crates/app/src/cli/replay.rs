@@ -47,8 +47,6 @@ pub(super) struct ReplayArgs {
     /// Slots that policies with slots take for known [default: what the engine runs at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     slots: Option<u32>,
-    #[command(flatten)]
-    hardship: HardshipArgs,
     /// Decides what is left to chance
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -68,6 +66,8 @@ pub(super) struct ReplayArgs {
     /// Policies or configurations that run at the same time
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
+    #[command(flatten)]
+    hardship: HardshipArgs,
 }
 
 const HELP: &str = "\
@@ -93,10 +93,10 @@ Examples:
   sluicegate replay usage.jsonl --config sluicegate.toml --config changed.toml
 
 With --config each request goes by its model to its route, and from there as `serve` would have it
-go: mode, weights, policies, slots, queue, priorities, retries, fallback. The replicas of the file are
-simulated; the table has the whole, each route and each pool, for each configuration after the first
-also what changed, in per cent. refused are requests that found no place, fallback those that ended
-at their route's fallback. What is not played or not known is said by name.";
+go: mode, weights, policies, slots, queue, priorities, retries, fallback. The replicas are as many as
+the file names. The table has the whole, each route and each pool, and for each configuration after
+the first what changed, in per cent. refused are requests that found no place, fallback those that
+ended at their route's fallback. What is not played or not known is said by name.";
 
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let profiles = Profiles::of(&args.profiles, profile).map_err(Failure::Usage)?;
