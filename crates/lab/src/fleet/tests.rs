@@ -1,5 +1,7 @@
 //! The runner's own rules; what the deciders are worth is measured elsewhere.
 
+mod faults;
+
 use super::*;
 use crate::engine::{Profile, StepCost};
 use crate::fault::Fault;
@@ -241,6 +243,8 @@ fn follow_ups_may_be_submitted_on_the_way() {
     assert_eq!(ends, [ms(1_060), ms(1_120), ms(1_180)]);
 }
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Some fault, for all requests or some, for ever or a while.
 fn any_fault(rng: &mut SeededRng) -> FaultSpec {
     let status = [400, 429, 500, 502, 503, 404][rng.below(6) as usize];
@@ -256,7 +260,7 @@ fn any_fault(rng: &mut SeededRng) -> FaultSpec {
         6 => Fault::Slow { factor: 1.0 + rng.below(9) as f64 },
         7 => Fault::Frozen,
         8 => Fault::SlowHealth(time(rng)),
-        9 => Fault::Flap { alive: time(rng), dead: time(rng) },
+        9 => Fault::Flap { alive: time(rng) + SECOND, dead: time(rng) + SECOND },
         10 => Fault::EngineDead,
         11 => Fault::Sigterm,
         12 => Fault::Dead,

@@ -291,6 +291,31 @@ async fn a_flapping_replica_cuts_and_refuses_by_turns_and_comes_back_cold() {
     }
 }
 
+#[tokio::test]
+async fn a_killed_replica_cuts_and_refuses_one_that_loads_says_so_and_both_come_back_cold() {
+    let sim = start(1);
+    let (replica, addr) = first(&sim);
+    for fault in [Fault::Dead, Fault::Loading] {
+        chat(addr, true).await;
+        replica.set_fault(Fault::Slow { factor: 1e6 }).await;
+        let client = open(addr, CHAT, &body(true, 8)).await;
+        replica.until(|counters| counters.running == 1).await.unwrap();
+        replica.set_fault(fault).await;
+        let (said, _cut) = read_to_end(client).await;
+        assert!(!said.contains("[DONE]"), "{said}");
+        if fault == Fault::Dead {
+            assert!(is_refused(addr).await);
+        } else {
+            let health = get(addr, "/health").await;
+            assert!(health.status == 503 && health.body.contains("Loading model"), "{}", health.body);
+            assert_eq!([chat(addr, true).await.status, chat(addr, false).await.status], [503, 503]);
+        }
+        replica.clear_faults().await;
+        assert_eq!(replica.counters().unwrap().generation_tokens, 0, "a new process");
+    }
+    assert_eq!(chat(addr, true).await.status, 200);
+}
+
 /// As vLLM 0.32 was seen to: the finish reason `abort`, `[DONE]`, a clean end; whole answers are 200 with what there is.
 #[tokio::test]
 async fn a_terminated_replica_ends_running_answers_with_abort_and_is_gone() {
