@@ -10,6 +10,7 @@ mod ledger;
 mod mirror;
 mod query;
 mod rates;
+mod recent;
 mod speed;
 mod ties;
 mod work;
@@ -25,7 +26,7 @@ use ledger::Ledger;
 use mirror::Mirror;
 pub(crate) use query::{Prediction, Query};
 use rates::Rates;
-use speed::Speed;
+use speed::{Scatter, Speed};
 use std::time::Duration;
 pub(crate) use ties::{Standing, Ties, WINDOW};
 use work::Work;
@@ -44,6 +45,8 @@ const LONGEST: f64 = 1e6;
 pub(crate) struct Predictor {
     mirror: Mirror,
     fit: Fit,
+    /// How far it is off.
+    scatter: Scatter,
     rates: Rates,
     replicas: Vec<Known>,
     /// Seats of replicas that are gone.
@@ -77,6 +80,7 @@ impl Predictor {
         Self {
             mirror: Mirror::default(),
             fit: Fit::default(),
+            scatter: Scatter::default(),
             rates: Rates::default(),
             replicas: Vec::new(),
             vacant: Vec::new(),
@@ -122,10 +126,11 @@ impl Predictor {
         let depth = depth.unwrap_or_else(|| self.mirror.depth(&self.mirror.find(prompt.blocks), replica));
         let known = self.replicas.get_mut(replica)?;
         let work = Work::of(prompt.tokens, depth.saturating_mul(prompt.block_tokens));
-        let slowness = known.speed.slowness();
+        let slowness = known.speed.slowness(&self.scatter);
         let prefill = self.fit.seconds(work) * slowness;
         let silent_until = prompt.whole_answer.then(|| {
-            let wait = known.ledger.burden(slowness).wait(now, &self.fit, self.rates.usual());
+            let burden = known.ledger.burden(slowness, self.scatter.doubt());
+            let wait = burden.wait(now, &self.fit, self.rates.usual());
             now + Duration::from_secs_f64((wait + prefill).min(LONGEST))
         });
         let entry = known.ledger.sent(now, prompt.tokens, work, silent_until);
@@ -142,7 +147,9 @@ impl Predictor {
     pub(crate) fn answered(&mut self, now: Time, replica: usize, sent: Sent) {
         self.close_step(now, replica);
         if let Some(known) = self.replicas.get_mut(replica) {
-            known.ledger.answered(now, sent.entry);
+            let (fit, slowness) = (&self.fit, known.speed.slowness(&self.scatter));
+            let predicted = |work| fit.seconds(work) * slowness;
+            known.ledger.answered(now, sent.entry, predicted, self.scatter.doubt());
         }
         self.derive(replica);
     }
@@ -195,7 +202,7 @@ impl Predictor {
     /// Ends every change of a replica.
     fn derive(&mut self, replica: usize) {
         if let (Some(known), Some(burden)) = (self.replicas.get(replica), self.burdens.get_mut(replica)) {
-            *burden = known.ledger.burden(known.speed.slowness());
+            *burden = known.ledger.burden(known.speed.slowness(&self.scatter), self.scatter.doubt());
         }
     }
 
@@ -205,8 +212,8 @@ impl Predictor {
         let Some(sample) = known.ledger.sample(now) else { return };
         let predicted = self.fit.seconds(sample.work);
         // A shorter one says more of the engine's step than of how slow the replica is next to others.
-        if predicted >= OVERHEAD {
-            known.speed.learn(sample.seconds, predicted);
+        if self.fit.is_trusted() && predicted >= OVERHEAD {
+            known.speed.learn(sample.seconds, predicted, &mut self.scatter);
         }
         self.fit.learn(sample);
     }

@@ -11,6 +11,8 @@ pub(crate) struct Burden {
     /// All own requests without a first byte, and of them what the engine works on or may have done already.
     pub(super) total: Work,
     pub(super) begun: Work,
+    /// The most of that which is believed to be done, however long ago it began: 0 to 1.
+    pub(super) believed: f64,
     /// Since when it works on these.
     pub(super) since: Time,
     /// Own requests that decode, and the sum of their prompts.
@@ -20,11 +22,13 @@ pub(crate) struct Burden {
     pub(super) slowness: f64,
 }
 
-/// Requests of others, as the last scrape told.
+/// Requests of others, as scrapes told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Foreign {
     pub(super) waiting: u32,
     pub(super) running: u32,
+    /// The latter on the mean of several: how many decode now is not known, but how many usually do.
+    pub(super) usually: f64,
     pub(super) at: Time,
 }
 
@@ -42,6 +46,7 @@ impl Burden {
         Self {
             total: Work::default(),
             begun: Work::default(),
+            believed: 1.0,
             since: Time::ZERO,
             decoders: 0,
             context: 0,
@@ -54,9 +59,8 @@ impl Burden {
     pub(crate) fn wait(&self, now: Time, fit: &Fit, usual: Usual) -> f64 {
         let mut wait = 0.0;
         if self.total.size > 0 {
-            let done = seconds(self.since, now);
-            wait =
-                fit.seconds(self.total) * self.slowness - done.min(fit.seconds(self.begun) * self.slowness);
+            let done = seconds(self.since, now).min(fit.seconds(self.begun) * self.slowness * self.believed);
+            wait = fit.seconds(self.total) * self.slowness - done;
         }
         if self.foreign.waiting > 0 {
             let queued = f64::from(self.foreign.waiting) * usual.prefill * self.slowness;
@@ -72,7 +76,7 @@ impl Burden {
 
     /// How many requests decode there, others' included, and the sum of their prompts.
     pub(crate) fn decoding(&self, usual: Usual) -> (f64, f64) {
-        let foreign = f64::from(self.foreign.running);
+        let foreign = self.foreign.usually;
         (f64::from(self.decoders) + foreign, self.context as f64 + foreign * usual.prompt)
     }
 }

@@ -62,6 +62,11 @@ impl Fit {
         self.size
     }
 
+    /// It rests on data: what is far off it says something of whatever is off.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.samples >= TRUSTED_AFTER
+    }
+
     /// One more measured prefill.
     pub(crate) fn learn(&mut self, sample: Sample) {
         if sample.work.size == 0 || sample.seconds <= 0.0 || !sample.seconds.is_finite() {

@@ -14,6 +14,10 @@ use std::time::Duration;
 /// First bytes that come within this belong to the same step of the engine.
 const STEP: Duration = Duration::from_millis(5);
 
+/// Weight of the newest scrape in how many requests of others decode: half a minute of scrapes is remembered. Those of
+/// one scrape have mostly ended by the next, and everybody would go where there were fewest.
+const NEWEST: f64 = 0.1;
+
 /// A request's place in the ledger of its replica: counts up in order of dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(u64);
@@ -80,10 +84,13 @@ impl Ledger {
         entry
     }
 
-    /// Its first byte has come: it decodes from here on. Only the first call counts.
-    pub(crate) fn answered(&mut self, now: Time, entry: Entry) {
+    /// Its first byte has come: it decodes from here on. Only the first call counts. `predicted`: seconds that work takes.
+    /// `doubt`: see [`Self::burden`].
+    pub(crate) fn answered(&mut self, now: Time, entry: Entry, predicted: impl Fn(Work) -> f64, doubt: f64) {
         self.pass_silent(now, Some(entry));
+        let begun = self.begun_before(now, entry, predicted) * (1.0 - doubt);
         let Some(pending) = self.take(now, entry) else { return };
+        self.head_since = Time::from_nanos(self.head_since.as_nanos().saturating_sub((begun * 1e9) as u64));
         self.decodes(&pending);
         if pending.silent_until.is_some() {
             return;
@@ -104,23 +111,30 @@ impl Ledger {
         }
     }
 
-    /// The last step whose first bytes are all there, once. `None` if all that were in it had waited: how long the engine
-    /// worked on those is not known.
+    /// The last step whose first bytes are all there, once. `None` if all that were in it had waited, or somebody waits
+    /// now: how long the engine worked on those is not known, nor how much of the step was the next one's.
     pub(crate) fn sample(&mut self, now: Time) -> Option<Sample> {
         let step = self.step.take_if(|step| now.since(step.last) > STEP)?;
+        if !self.pending.is_empty() {
+            return None;
+        }
         let seconds = step.last.since(step.began?).as_secs_f64();
         Some(Sample { work: step.work, seconds })
     }
 
-    /// What a choice reads of it.
-    pub(crate) fn burden(&self, slowness: f64) -> Burden {
+    /// What a choice reads of it. `doubt`: the part of a prefill that may be to come when it has taken as long as
+    /// predicted, until its first byte says that it is over.
+    pub(crate) fn burden(&self, slowness: f64, doubt: f64) -> Burden {
         // A silent one may be over without a word, and the next one have begun.
         let silent = self.pending.iter().take_while(|pending| pending.silent_until.is_some());
         let may_be_over = silent.fold(Work::default(), |sum, pending| sum + pending.work);
         let head = self.pending.front().map_or(Work::default(), |head| head.work);
+        // Nothing but time ends a silent one.
+        let (begun, believed) = if may_be_over.size == 0 { (head, 1.0 - doubt) } else { (may_be_over, 1.0) };
         Burden {
             total: self.total,
-            begun: if may_be_over.size == 0 { head } else { may_be_over },
+            begun,
+            believed,
             since: self.head_since,
             decoders: self.decoders,
             context: self.context,
@@ -136,11 +150,15 @@ impl Ledger {
 
     /// What the engine said is more than our own requests explain: the rest is others'. `None`: it says nothing.
     pub(crate) fn scraped(&mut self, now: Time, load: Option<EngineLoad>) {
-        let (pending, all) = self.most;
-        self.foreign = load.map_or(Foreign::default(), |load| Foreign {
-            waiting: load.waiting.saturating_sub(pending as u32),
-            running: load.running.saturating_sub(all as u32),
-            at: now,
+        let ((pending, all), before) = (self.most, self.foreign.usually);
+        self.foreign = load.map_or(Foreign::default(), |load| {
+            let running = load.running.saturating_sub(all as u32);
+            Foreign {
+                waiting: load.waiting.saturating_sub(pending as u32),
+                running,
+                usually: before + (f64::from(running) - before) * NEWEST,
+                at: now,
+            }
         });
     }
 
@@ -166,6 +184,17 @@ impl Ledger {
             self.take(now, head.entry);
             self.decodes(&head);
         }
+    }
+
+    /// Seconds that the engine has worked on the second when the first, `entry`, has its first byte: what that took longer
+    /// than predicted. An engine fills its steps, and the last of the first has a part of the second.
+    fn begun_before(&self, now: Time, entry: Entry, predicted: impl Fn(Work) -> f64) -> f64 {
+        let (Some(first), Some(second)) = (self.pending.front(), self.pending.get(1)) else { return 0.0 };
+        if first.entry != entry {
+            return 0.0;
+        }
+        let longer = now.since(self.head_since).as_secs_f64() - predicted(first.work);
+        longer.clamp(0.0, predicted(second.work).min(now.since(second.sent).as_secs_f64()))
     }
 
     fn decodes(&mut self, pending: &Pending) {

@@ -1,101 +1,98 @@
-//! How slow one replica is, next to its pool's fit.
+//! How far prefills are off what the fit says: of one replica, which may be slow, and of its pool, whose predictions may be
+//! bad.
+//!
+//! A replica is slow if even its best prefills take longer than the best of its pool: the lower quartile is compared. A
+//! request that had to wait behind one that others have sent takes longer without the replica being slow; that says much of
+//! means and little of quartiles. What tells slow from chance is how far predictions are off in this pool.
+
+use super::recent::Recent;
 
 /// Ratios within this of 1 are chance as far as choosing is concerned.
 const IGNORED: f64 = 1.25;
-/// A single sample counts as no farther off than this.
-const FARTHEST: f64 = 4.0;
-/// Weight of 1, in samples of the usual size.
-const PRIOR: f64 = 3.0;
-/// What one more sample leaves of the weight of those before it: a memory of about 30.
-const KEEP: f64 = 0.97;
+/// Standard errors that a ratio must be off besides. With dozens of replicas, whose ratios are looked at all the time, two
+/// are nothing rare.
+const ERRORS: f64 = 3.0;
+/// Standard error of the lower quartile of normal samples, times the root of their number, in standard deviations.
+const QUARTILE_ERROR: f64 = 1.36;
+/// Standard deviation of normal samples in mean absolute ones.
+const MEAN_ABSOLUTE: f64 = 1.25;
+/// Samples that are remembered, of a replica and of its pool: enough for a quartile, and few enough to notice a replica
+/// that was slow for a while.
+const OWN: usize = 32;
+const POOL: usize = 64;
+/// Seconds that a step may take whatever is prefilled: what makes short prompts seem slow wherever they go.
+const OVERHEAD: f64 = 0.1;
+/// Mean absolute deviation before there is data (a fifth more or less than predicted), and the samples that it stands for.
+const PRIOR: (f64, f64) = (0.1, 4.0);
+/// Weight of the newest sample in the mean, once there are many.
+const NEWEST: f64 = 0.01;
 
-/// Measured over predicted prefill time: a ratio of sums, not a mean of ratios, since what a step costs besides its
-/// prefill makes short prompts seem slow wherever they go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Speed {
-    /// Fading sums, seconds.
-    measured: f64,
-    predicted: f64,
-    /// Fading weights: of the samples, and of the prior.
-    samples: f64,
-    prior: f64,
+/// 0 where a prefill took as long as predicted, 1/3 where twice as long, -1/3 where half as long: half of the ratio's
+/// logarithm, as long as that is small, without its ends.
+fn deviation(measured: f64, predicted: f64) -> f64 {
+    (measured - predicted) / (measured + predicted + 2.0 * OVERHEAD)
 }
 
-impl Default for Speed {
+/// The deviations of a pool's prefills.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scatter {
+    recent: Recent<POOL>,
+    quartile: f64,
+    /// Mean absolute deviation from what was predicted with the replicas' ratios.
+    off: f64,
+    samples: f64,
+}
+
+impl Default for Scatter {
     fn default() -> Self {
-        Self { measured: 0.0, predicted: 0.0, samples: 0.0, prior: PRIOR }
+        Self { recent: Recent::default(), quartile: 0.0, off: PRIOR.0, samples: PRIOR.1 }
     }
+}
+
+impl Scatter {
+    /// The part of a prefill that may still be to come when it has taken as long as predicted, and longer: what predictions
+    /// are usually off by. With logarithms that are normal (0.3, 0.7) the mean rest is (0.29, 0.94) of the prediction then,
+    /// and no less later: nearly their standard deviation.
+    pub(crate) fn doubt(&self) -> f64 {
+        (2.0 * MEAN_ABSOLUTE * self.off).min(1.0)
+    }
+}
+
+/// The deviations of one replica's prefills.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Speed {
+    recent: Recent<OWN>,
+    quartile: f64,
 }
 
 impl Speed {
     /// What predictions are multiplied by: 2 is half as fast.
-    pub(crate) fn slowness(self) -> f64 {
-        let ratio = self.ratio();
-        if (1.0 / IGNORED..=IGNORED).contains(&ratio) { 1.0 } else { ratio }
-    }
-
-    fn ratio(self) -> f64 {
-        if self.samples == 0.0 {
+    pub(crate) fn slowness(&self, pool: &Scatter) -> f64 {
+        let error = QUARTILE_ERROR * MEAN_ABSOLUTE * pool.off / (self.recent.len() as f64).sqrt();
+        let chance = (IGNORED - 1.0) / (IGNORED + 1.0) + ERRORS * error;
+        // Without a sample the error is endless.
+        if (self.quartile - pool.quartile).abs() <= chance {
             return 1.0;
         }
-        let prior = self.prior * self.predicted / self.samples;
-        (self.measured + prior) / (self.predicted + prior)
+        let ratio = |deviation: f64| (1.0 + deviation) / (1.0 - deviation);
+        ratio(self.quartile) / ratio(pool.quartile)
     }
 
     /// `measured` and `predicted` (by the pool's fit alone): seconds.
-    pub(crate) fn learn(&mut self, measured: f64, predicted: f64) {
-        let ratio = measured / predicted;
-        if !ratio.is_finite() {
+    pub(crate) fn learn(&mut self, measured: f64, predicted: f64, pool: &mut Scatter) {
+        let (alone, with_ratio) =
+            (deviation(measured, predicted), deviation(measured, predicted * self.slowness(pool)));
+        if !(alone.is_finite() && with_ratio.is_finite()) {
             return;
         }
-        let counted = ratio.clamp(1.0 / FARTHEST, FARTHEST) * predicted;
-        self.measured = self.measured * KEEP + counted;
-        self.predicted = self.predicted * KEEP + predicted;
-        self.samples = self.samples * KEEP + 1.0;
-        self.prior *= KEEP;
+        pool.samples += 1.0;
+        pool.off += (with_ratio.abs() - pool.off) * (1.0 / pool.samples).max(NEWEST);
+        pool.recent.push(alone);
+        pool.quartile = pool.recent.lower_quartile();
+        self.recent.push(alone);
+        self.quartile = self.recent.lower_quartile();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(samples: &[(f64, f64)]) -> f64 {
-        let mut speed = Speed::default();
-        samples.iter().for_each(|(measured, predicted)| speed.learn(*measured, *predicted));
-        speed.slowness()
-    }
-
-    #[test]
-    fn a_ratio_near_1_is_ignored_and_one_farther_off_is_believed_with_evidence() {
-        assert_eq!(after(&[]), 1.0);
-        assert_eq!(after(&[(1.2, 1.0); 100]), 1.0);
-        assert_eq!(after(&[(0.85, 1.0); 100]), 1.0);
-        // One sample has a quarter of the weight beside the prior: (3 + 1.8) / 4 = 1.2.
-        assert_eq!(after(&[(1.8, 1.0)]), 1.0);
-        // After the second the samples weigh 1.97 and the prior 3 * 0.97^2.
-        assert!((after(&[(1.8, 1.0); 2]) - (2.8227 + 1.97 * 1.8) / (2.8227 + 1.97)).abs() < 1e-9);
-        assert!((after(&[(6.0, 2.0); 300]) - 3.0).abs() < 0.01);
-        assert!((after(&[(1.0, 2.0); 300]) - 0.5).abs() < 0.01);
-    }
-
-    #[test]
-    fn short_prompts_that_take_long_do_not_make_a_replica_slow() {
-        let samples: Vec<(f64, f64)> =
-            (0..100).map(|i| if i % 2 == 0 { (0.05, 0.01) } else { (1.0, 1.0) }).collect();
-        assert_eq!(after(&samples), 1.0);
-    }
-
-    #[test]
-    fn one_stall_of_minutes_does_not_make_a_replica_slow() {
-        let mut speed = Speed::default();
-        (0..100).for_each(|_| speed.learn(1.0, 1.0));
-        speed.learn(300.0, 1.0);
-        assert_eq!(speed.slowness(), 1.0);
-    }
-
-    #[test]
-    fn nonsense_teaches_nothing() {
-        assert_eq!(after(&[(1.0, 0.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0)]), 1.0);
-    }
-}
+mod tests;

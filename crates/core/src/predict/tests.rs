@@ -72,20 +72,20 @@ fn a_new_talk_on_a_popular_beginning_is_forgiven_its_prefill_where_the_traffic_i
 
 #[test]
 fn slow_replicas_are_predicted_slow_and_do_not_slow_the_others() {
-    let mut predictor = predictor(2);
+    let mut predictor = predictor(4);
     for turn in 0..200 {
         let start = at(turn * 10_000);
-        for (replica, millis) in [(0, 102), (1, 306)] {
-            let sent = predictor.sent(start, replica, &prompt(1000, &[]), None).unwrap();
+        for (replica, millis) in [(0, 1200), (1, 1200), (2, 1200), (3, 2400)] {
+            let sent = predictor.sent(start, replica, &prompt(10_000, &[]), None).unwrap();
             predictor.answered(start + Duration::from_millis(millis), replica, sent);
             predictor.ended(start + Duration::from_millis(millis), replica, sent);
         }
     }
-    let query = predictor.query(at(3_000_000), &prompt(1000, &[]), 2);
-    for (replica, seconds) in [(0, 0.102), (1, 0.306)] {
-        let got = query.predict(replica).ttft();
-        assert!((got / seconds - 1.0).abs() < 0.1, "{replica}: {got} is not {seconds}");
-    }
+    let query = predictor.query(at(3_000_000), &prompt(10_000, &[]), 4);
+    let [one, other, _, slow] = [0, 1, 2, 3].map(|replica| query.predict(replica).ttft());
+    // The pool's fit is that of its mean replica; what counts is how they compare.
+    assert_eq!(one, other);
+    assert!((1.0..1.6).contains(&one) && (1.8..2.1).contains(&(slow / one)), "{one} {slow}");
 }
 
 #[test]
