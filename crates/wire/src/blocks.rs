@@ -5,8 +5,13 @@
 //! them the same way; one that does not loses a match and nothing else. The text is cut into pieces of [`BLOCK_BYTES`],
 //! and each hash covers its piece and all before it, so one equal hash means an equal whole beginning. What is left at the
 //! end is no piece: the next turn goes on there.
+//!
+//! Reading every byte of a long prompt once more would cost as much as all else that is done with it. Prompts of different
+//! talks part in their heads, or else by texts of different lengths, which moves all that follows: the head is hashed
+//! whole, and of each later piece a sample. Two prompts that differ there by a few bytes in the place of as many others
+//! may be taken for one, and one of them be sent where less of it is warm than predicted.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::peek::{Peek, Span};
 
@@ -14,6 +19,13 @@ use crate::peek::{Peek, Span};
 pub const BLOCK_BYTES: usize = 1024;
 /// Most pieces of one prompt that are hashed: the first MiB of it.
 pub const MAX_BLOCKS: usize = 1024;
+/// Pieces of which every byte is hashed.
+const WHOLE: usize = 4;
+/// Where the words of a sample are: spread, and not at even distances, which lists of records may have as well.
+const SAMPLE: [usize; 8] = [0, 139, 291, 433, 584, 727, 871, BLOCK_BYTES - 8];
+/// Odd words with as many ones as zeros, to tell the places of a sample apart: fractions of the roots of 2, 3, 5 and 7.
+const PLACES: [u64; 4] =
+    [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
 
 /// Puts the hashes of the prompt's leading pieces into `blocks`, in order, in place of what it holds: [`MAX_BLOCKS`] at
 /// most. `salt`: what else the engine's cache depends on, the model above all. Returns the bytes of the whole prompt text,
@@ -57,11 +69,31 @@ impl Chain<'_> {
     }
 
     fn push(&mut self, piece: &[u8; BLOCK_BYTES]) {
-        if !self.is_full() {
-            self.hash = xxh3_64_with_seed(piece, self.hash);
-            self.blocks.push(self.hash);
+        if self.is_full() {
+            return;
         }
+        let own = if self.blocks.len() < WHOLE { xxh3_64(piece) } else { sampled(piece) };
+        self.hash = fold(self.hash ^ PLACES[0], own ^ PLACES[1]);
+        self.blocks.push(self.hash);
     }
+}
+
+/// A hash of a piece's sample.
+fn sampled(piece: &[u8; BLOCK_BYTES]) -> u64 {
+    let words = SAMPLE.map(|at| word(piece, at));
+    let (pairs, _) = words.as_chunks::<2>();
+    let folded = pairs.iter().zip(PLACES).map(|([a, b], place)| fold(a ^ place, b ^ place.rotate_left(32)));
+    folded.fold(0, |sum: u64, one| sum.rotate_left(17) ^ one)
+}
+
+fn word(piece: &[u8; BLOCK_BYTES], at: usize) -> u64 {
+    piece.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Both halves of the product: every bit of the result depends on all of both.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The beginning of a piece that goes on in the next region.

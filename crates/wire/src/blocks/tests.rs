@@ -60,15 +60,9 @@ fn tools_and_the_system_prompt_come_first_wherever_they_stand_in_the_body() {
     let read = bodies.map(|body| blocks_of(&body, Shape::Messages, 1));
     assert_eq!(read[0], read[1]);
     let text: String = [&tools[1..tools.len() - 1], &system, &turns[1..turns.len() - 1]].concat();
-    let mut hash = 1;
-    let expected: Vec<u64> = text
-        .as_bytes()
-        .chunks_exact(BLOCK_BYTES)
-        .map(|piece| {
-            hash = xxh3_64_with_seed(piece, hash);
-            hash
-        })
-        .collect();
+    let mut expected = Vec::new();
+    let mut chain = Chain { hash: 1, blocks: &mut expected };
+    text.as_bytes().as_chunks().0.iter().for_each(|piece| chain.push(piece));
     assert_eq!(read[0], (expected, text.len() as u64), "pieces run across the regions' borders");
 }
 
@@ -105,4 +99,46 @@ fn no_more_than_the_first_mebibyte_is_hashed() {
     let long = "x".repeat(BLOCK_BYTES * (MAX_BLOCKS + 10));
     let (blocks, bytes) = blocks_of(&format!(r#"{{"prompt":"{long}"}}"#), Shape::Completions, 1);
     assert_eq!((blocks.len(), bytes), (MAX_BLOCKS, long.len() as u64));
+}
+
+/// In its head one other byte is another prompt. Behind it another length is, and so is a text that is another one.
+#[test]
+fn every_byte_of_the_head_counts_and_behind_it_every_length() {
+    let text: Vec<u8> = (0..40 * BLOCK_BYTES).map(|at| b'a' + (at * at % 25) as u8).collect();
+    let hashes = |text: &[u8]| {
+        let text = std::str::from_utf8(text).unwrap();
+        blocks_of(&format!(r#"{{"prompt":"{text}"}}"#), Shape::Completions, 1).0
+    };
+    let alike = |one: &[u64], other: &[u64]| one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let all = hashes(&text);
+    for at in (0..WHOLE * BLOCK_BYTES).step_by(97) {
+        let mut other = text.clone();
+        other[at] = b'z';
+        assert_eq!(alike(&all, &hashes(&other)), at / BLOCK_BYTES, "byte {at}");
+    }
+    for at in (WHOLE * BLOCK_BYTES..text.len()).step_by(977) {
+        let piece = at / BLOCK_BYTES;
+        let mut longer = text.clone();
+        longer.insert(at, b'z');
+        // The byte that has moved into the end of the piece is in its sample.
+        assert_eq!(alike(&all, &hashes(&longer)), piece, "one byte more at {at}");
+        let mut other = text.clone();
+        other[at..(at + 200).min(text.len())].fill(b'z');
+        assert!((piece..=piece + 1).contains(&alike(&all, &hashes(&other))), "another text from {at}");
+    }
+    let mut sampled = text.clone();
+    sampled[20 * BLOCK_BYTES + SAMPLE[3]] = b'z';
+    assert_eq!(alike(&all, &hashes(&sampled)), 20);
+}
+
+/// The chains of many prompts that differ little: as different as chance.
+#[test]
+fn hashes_do_not_meet() {
+    let mut seen = std::collections::HashSet::new();
+    for prompt in 0..2000 {
+        let text = format!("{prompt:>8}").repeat(20 * BLOCK_BYTES / 8);
+        let body = format!(r#"{{"prompt":"{text}"}}"#);
+        let (blocks, _) = blocks_of(&body, Shape::Completions, 1);
+        assert!(blocks.iter().all(|hash| seen.insert(*hash)), "prompt {prompt}");
+    }
 }
