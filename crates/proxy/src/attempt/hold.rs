@@ -28,9 +28,9 @@ const FIRST_READ: usize = 16 * 1024;
 const HEAD_MAX: usize = 64 * 1024;
 /// Interim answers before the one that counts.
 const INTERIM_MAX: usize = 32;
-/// A kept connection that was closed from the other side says so within a round trip. Later, the request has been
-/// worked on, and its failure is one.
-const STALE_WITHIN: Duration = Duration::from_millis(500);
+/// A kept connection that was closed from the other side says so within a round trip; where processor time is short, that
+/// was seen to take more than half a second. Later, the request has been worked on, and its failure is one.
+const STALE_WITHIN: Duration = Duration::from_secs(2);
 /// How long a failure's body may take before the request goes on without it.
 const STORE_LIMIT: Duration = Duration::from_secs(2);
 
