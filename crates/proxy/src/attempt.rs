@@ -81,7 +81,7 @@ pub(crate) struct Exchange {
 /// An answer, and the place that it takes up at its replica.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    pub(crate) exchange: Exchange,
+    pub(crate) exchange: Box<Exchange>,
     pub(crate) lease: LeaseGuard,
 }
 
@@ -208,7 +208,7 @@ async fn run_attempts(
         let (failure, answer) = match ask::attempt(client, &sending, record, &lease).await {
             End::Answered(exchange) => {
                 begin_answer(&sending, search, &mut lease, &exchange);
-                return Ok(Answered::Shown(Box::new(Shown { exchange: *exchange, lease })));
+                return Ok(Answered::Shown(Box::new(Shown { exchange, lease })));
             }
             End::Refused(answer) => {
                 lease.settle(Verdict::Neutral, Some(Served::default()));

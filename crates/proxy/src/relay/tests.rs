@@ -66,7 +66,7 @@ async fn slow() -> Slow {
         status: 200,
         event_stream: true,
     };
-    let shown = Some(Box::new(Shown { exchange, lease }));
+    let shown = Some(Box::new(Shown { exchange: Box::new(exchange), lease }));
     Slow { pool, shown, client, _far_client: far_client, replica, running }
 }
 
