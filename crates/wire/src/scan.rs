@@ -210,26 +210,33 @@ impl Scan {
         };
     }
 
-    /// A name, and the value behind it where that has begun.
-    fn name(&mut self, mut reader: InString, rest: &[u8], facts: &mut Facts) -> usize {
-        let Some(len) = reader.close(rest) else {
-            self.token.push(rest, WORD);
-            self.state = State::Name(reader);
-            return rest.len();
-        };
-        let raw = rest.get(..len - 1).unwrap_or_default();
-        let (form, place) = (self.form, self.place());
-        self.field = self.token.finish(raw, WORD, reader.escaped, |name, _| field_of(form, place, name));
-        match rest.get(len..) {
-            Some([b':', value @ ..]) => {
-                self.state = State::Value;
-                let begun = value.first().filter(|byte| !byte.is_ascii_whitespace());
-                len + 1 + begun.map_or(0, |byte| self.value(*byte, value, facts))
-            }
-            _ => {
+    /// A name, the value behind it where that has begun, and so on as long as each goes on where the last has ended.
+    fn name(&mut self, mut reader: InString, bytes: &[u8], facts: &mut Facts) -> usize {
+        let mut at = 0;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(len) = reader.close(rest) else {
+                self.token.push(rest, WORD);
+                self.state = State::Name(reader);
+                return bytes.len();
+            };
+            let raw = rest.get(..len - 1).unwrap_or_default();
+            let (form, place) = (self.form, self.place());
+            self.field = self.token.finish(raw, WORD, reader.escaped, |name, _| field_of(form, place, name));
+            let Some([b':', value @ ..]) = rest.get(len..) else {
                 self.state = State::Colon;
-                len
+                return at + len;
+            };
+            self.state = State::Value;
+            at += len + 1;
+            match value.first() {
+                Some(byte) if !byte.is_ascii_whitespace() => at += self.value(*byte, value, facts),
+                _ => return at,
             }
+            if !matches!(self.state, State::Name(_)) {
+                return at;
+            }
+            reader = InString::default();
         }
     }
 
