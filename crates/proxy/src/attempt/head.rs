@@ -28,7 +28,9 @@ pub(super) fn client_head(
 ) -> Vec<u8> {
     let mut extra: smallvec::SmallVec<[(&str, &str); 10]> =
         request_id::fields(out.dialect, out.request_id).collect();
-    extra.extend(out.rate_fields.iter().flat_map(|fields| fields.iter()));
+    if let Some(fields) = out.rate_fields {
+        extra.extend(fields.iter());
+    }
     extra.extend(out.version.target.fallback.as_deref().map(|name| (FALLBACK_FIELD, name)));
     if event_stream {
         extra.extend([("cache-control", "no-cache"), ("x-accel-buffering", "no")]);
