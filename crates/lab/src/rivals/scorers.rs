@@ -3,7 +3,7 @@
 
 use super::mirror::Mirror;
 use super::{Account, Books, Pick, Rival};
-use crate::fleet::Ask;
+use crate::fleet::{Ask, Host};
 use crate::rng::SeededRng;
 use sluicegate_core::{EngineLoad, Time};
 
@@ -15,7 +15,7 @@ const WEIGHTS: (f64, f64, f64) = (3.0, 2.0, 2.0);
 pub enum Freshness {
     /// Those of the last scrape: up to 3 s.
     Scraped,
-    /// Those of this very moment.
+    /// Those of this very moment, those included that have come since the engine's last step.
     Fresh,
 }
 
@@ -39,9 +39,14 @@ impl Scorers {
     fn load(&self, ask: &Ask<'_>, index: usize, account: &Account) -> EngineLoad {
         match self.freshness {
             Freshness::Scraped => account.scraped.unwrap_or_default(),
-            Freshness::Fresh => ask.hosts.get(index).map(|host| host.load()).unwrap_or_default(),
+            Freshness::Fresh => ask.hosts.get(index).map(of_this_moment).unwrap_or_default(),
         }
     }
+}
+
+/// Engines write their numbers down once a step; these are truly those of now.
+fn of_this_moment(host: &Host) -> EngineLoad {
+    EngineLoad { waiting: host.engine().counters().waiting, ..host.load() }
 }
 
 impl Rival for Scorers {
