@@ -16,11 +16,16 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use reused::Reused;
+use std::pin::pin;
 use std::time::Duration;
 
 /// Idle connections are given up long before the server closes them (uvicorn: after 5 s), so that a busy machine does not
 /// turn a request on a closing connection into a failure that is nobody's.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// A connection that breaks later than this after a request has gone out on it was not just being closed: the request has
+/// been worked on, and its failure is a failure. The gateway gives its replicas as long.
+const CLOSING_AT_MOST: Duration = Duration::from_secs(2);
 /// Bytes of an answer that is no stream, at most.
 const MAX_WHOLE: usize = 16 << 20;
 
@@ -135,13 +140,18 @@ impl Endpoint {
         // A URI that does not parse, or a session that no header can carry.
         let request = request.body(Full::new(body)).map_err(|_| Outcome::NoAnswer)?;
         loop {
-            match self.client.request(request.clone()).await {
+            let mut answer = pin!(self.client.request(request.clone()));
+            let (answer, soon) = match tokio::time::timeout(CLOSING_AT_MOST, &mut answer).await {
+                Ok(answer) => (answer, true),
+                Err(_) => (answer.await, false),
+            };
+            match answer {
                 Ok(response) => {
                     self.reused.answered(&response);
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() => return Err(Outcome::NotConnected),
-                Err(error) if self.reused.broke(&error) => {}
+                Err(error) if self.reused.broke(&error) && soon => {}
                 Err(_) => return Err(Outcome::NoAnswer),
             }
         }

@@ -15,8 +15,9 @@ fn only_plain_http_urls_are_taken_with_or_without_their_version() {
     assert_eq!(Endpoint::new("http://h", Some("a\nb")).err(), Some(BadTarget::Key));
 }
 
-/// A server whose connections answer so many requests each and break at the next one. Counts the requests.
-async fn breaking_after(answers: u32) -> (Endpoint, Arc<AtomicU32>) {
+/// A server whose connections answer so many requests each and break at the next one, after working on it for so long (on
+/// a paused clock). Counts the requests.
+async fn breaking_after(answers: u32, works: Duration) -> (Endpoint, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(AtomicU32::new(0));
@@ -29,6 +30,9 @@ async fn breaking_after(answers: u32) -> (Endpoint, Arc<AtomicU32>) {
                 stream.write_all(answer).await.unwrap();
             }
             read_request(&mut stream, &seen).await;
+            if !works.is_zero() {
+                tokio::time::advance(works).await;
+            }
         }
     });
     (Endpoint::new(&url, None).unwrap(), requests)
@@ -44,7 +48,7 @@ async fn read_request(stream: &mut TcpStream, seen: &AtomicU32) {
 
 #[tokio::test]
 async fn a_request_on_a_connection_that_is_just_being_closed_is_sent_again_on_another() {
-    let (endpoint, requests) = breaking_after(1).await;
+    let (endpoint, requests) = breaking_after(1, Duration::ZERO).await;
     for _ in 0..3 {
         assert_eq!(endpoint.get("/health").await.map(|whole| whole.status).unwrap(), 200);
     }
@@ -53,7 +57,15 @@ async fn a_request_on_a_connection_that_is_just_being_closed_is_sent_again_on_an
 
 #[tokio::test]
 async fn a_new_connection_that_breaks_is_a_failure_and_nothing_is_sent_again() {
-    let (endpoint, requests) = breaking_after(0).await;
+    let (endpoint, requests) = breaking_after(0, Duration::ZERO).await;
     assert_eq!(endpoint.get("/health").await.err(), Some(Outcome::NoAnswer));
     assert_eq!(requests.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_when_its_server_has_worked_on_the_request_is_a_failure() {
+    let (endpoint, requests) = breaking_after(1, CLOSING_AT_MOST * 2).await;
+    assert_eq!(endpoint.get("/health").await.map(|whole| whole.status).unwrap(), 200);
+    assert_eq!(endpoint.get("/health").await.err(), Some(Outcome::NoAnswer));
+    assert_eq!(requests.load(Ordering::SeqCst), 2, "nothing is sent again that may have been worked on");
 }
