@@ -20,8 +20,14 @@ fn a_hundred(pool: &mut Pool, now: &mut Time, talks: u64, blocks: &mut Vec<u64>)
     for turn in 0..100 {
         prompt(turn * 7 % talks, 4, 60, blocks);
         let prompt = Prompt { tokens: 15_000, blocks, block_tokens: 256, whole_answer: false };
-        let request =
-            PickRequest { weight: Weight(15_000), prompt, mode: Mode::Predictive, ..PickRequest::default() };
+        let request = PickRequest {
+            weight: Weight(15_000),
+            // More pins than the invariants of a debug build walk over, which allocates.
+            session: (turn % 3 > 0).then_some(Session::Explicit(now.as_nanos())),
+            prompt,
+            mode: Mode::Predictive,
+            ..PickRequest::default()
+        };
         let mut picked = pool.pick(*now, &request).expect("all are LIVE");
         *now = *now + Duration::from_millis(100);
         pool.answered(*now, &mut picked.lease);
@@ -36,6 +42,31 @@ fn no_decision_allocates() {
     a_choice_by_predicted_cost_allocates_nothing();
     a_choice_in_adaptive_mode_allocates_nothing();
     a_key_with_every_limit_allocates_nothing();
+    what_a_pool_remembers_of_prompts_has_a_bound();
+}
+
+/// Four replicas, each with room for more prompts than a pool remembers, and three times as many prompts of a MiB.
+fn what_a_pool_remembers_of_prompts_has_a_bound() {
+    let region = Region::new(ALLOCATOR);
+    let mut pool = live(4, PoolSettings { predict: true, ..PoolSettings::default() });
+    let boundless = EngineLoad { kv_tokens: Some(1 << 40), ..EngineLoad::default() };
+    (0..4).for_each(|id| {
+        pool.scraped(Time::ZERO, ReplicaId(id), Scrape::Healthy { load: Some(boundless) }, None)
+    });
+    let (mut now, mut blocks) = (Time::ZERO, Vec::new());
+    for talk in 0..3 << 10 {
+        prompt(talk, 0, 1 << 10, &mut blocks);
+        let prompt = Prompt { tokens: 1 << 18, blocks: &blocks, block_tokens: 256, whole_answer: false };
+        let request = PickRequest { prompt, mode: Mode::Predictive, ..PickRequest::default() };
+        now = now + Duration::from_secs(60);
+        let picked = pool.pick(now, &request).expect("all are LIVE");
+        pool.release(now, picked.lease, Verdict::Success, None);
+    }
+    let change = region.change();
+    let held = (change.bytes_allocated as isize + change.bytes_reallocated
+        - change.bytes_deallocated as isize)
+        >> 20;
+    assert!((8..128).contains(&held), "{held} MiB");
 }
 
 /// A pool of LIVE replicas.

@@ -38,12 +38,9 @@ pub fn prompt_blocks(body: &[u8], peek: &Peek, salt: u64, blocks: &mut Vec<u64>)
     for region in [&peek.tools, &peek.instructions, &peek.turns] {
         let text = inner(body, region);
         total += text.len() as u64;
-        if chain.is_full() {
-            continue;
-        }
         let text = carry.fill(text, &mut chain);
         let (pieces, rest) = text.as_chunks::<BLOCK_BYTES>();
-        pieces.iter().for_each(|piece| chain.push(piece));
+        chain.push(pieces);
         carry.keep(rest);
     }
     total
@@ -64,17 +61,20 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    fn is_full(&self) -> bool {
-        self.blocks.len() >= MAX_BLOCKS
+    fn push(&mut self, pieces: &[[u8; BLOCK_BYTES]]) {
+        let there = self.blocks.len();
+        let pieces = pieces.get(..MAX_BLOCKS.saturating_sub(there)).unwrap_or(pieces);
+        let (head, rest) = pieces.split_at(WHOLE.saturating_sub(there).min(pieces.len()));
+        self.push_by(head, |piece| xxh3_64(piece));
+        self.push_by(rest, sampled);
     }
 
-    fn push(&mut self, piece: &[u8; BLOCK_BYTES]) {
-        if self.is_full() {
-            return;
-        }
-        let own = if self.blocks.len() < WHOLE { xxh3_64(piece) } else { sampled(piece) };
-        self.hash = fold(self.hash ^ PLACES[0], own ^ PLACES[1]);
-        self.blocks.push(self.hash);
+    fn push_by(&mut self, pieces: &[[u8; BLOCK_BYTES]], own: impl Fn(&[u8; BLOCK_BYTES]) -> u64) {
+        let hash = &mut self.hash;
+        self.blocks.extend(pieces.iter().map(|piece| {
+            *hash = fold(*hash ^ PLACES[0], own(piece) ^ PLACES[1]);
+            *hash
+        }));
     }
 }
 
@@ -112,7 +112,7 @@ impl Carry {
         self.keep(head);
         if self.len == BLOCK_BYTES {
             self.len = 0;
-            chain.push(&self.bytes);
+            chain.push(std::slice::from_ref(&self.bytes));
         }
         rest
     }

@@ -62,7 +62,7 @@ fn tools_and_the_system_prompt_come_first_wherever_they_stand_in_the_body() {
     let text: String = [&tools[1..tools.len() - 1], &system, &turns[1..turns.len() - 1]].concat();
     let mut expected = Vec::new();
     let mut chain = Chain { hash: 1, blocks: &mut expected };
-    text.as_bytes().as_chunks().0.iter().for_each(|piece| chain.push(piece));
+    text.as_bytes().as_chunks().0.iter().for_each(|piece| chain.push(std::slice::from_ref(piece)));
     assert_eq!(read[0], (expected, text.len() as u64), "pieces run across the regions' borders");
 }
 
