@@ -15,6 +15,7 @@ mod replay;
 mod serve;
 mod signals;
 mod sim;
+mod times;
 mod usage;
 mod verify;
 

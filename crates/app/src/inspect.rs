@@ -127,13 +127,15 @@ pub struct KeyState {
     pub usage: KeyUsage,
 }
 
-/// The requests of one pool that wait for a slot, and what became of earlier ones.
+/// The requests of one pool that wait, and what became of earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueView {
     /// The pool's name.
     pub pool: String,
     /// Waiting requests of all routes.
     pub waiting: usize,
+    /// Of those: held back by their route's `hold` alone.
+    pub held: usize,
     /// How long the oldest of them has waited; 0 where none waits.
     pub oldest_seconds: f64,
     /// Every route of the pool, also those that nobody waits for.
@@ -150,6 +152,8 @@ pub struct QueueView {
     pub denied_total: u64,
     /// Clients that left while their request waited, so far.
     pub left_total: u64,
+    /// Requests that went on before `hold` allowed it, since the queue was full or their wait at its end, so far.
+    pub sent_on_total: u64,
 }
 
 /// A route's waiting requests.
@@ -159,6 +163,8 @@ pub struct RouteQueueView {
     pub route: String,
     /// Waiting requests of all classes.
     pub waiting: usize,
+    /// Of those: held back by `hold` alone.
+    pub held: usize,
     /// How long the oldest of them has waited.
     pub oldest_seconds: f64,
     /// Those of each class, where any wait.
@@ -172,6 +178,8 @@ pub struct ClassQueueView {
     pub priority: i32,
     /// Waiting requests.
     pub waiting: usize,
+    /// Of those: held back by `hold` alone.
+    pub held: usize,
     /// How long the oldest of them has waited.
     pub oldest_seconds: f64,
 }
@@ -265,6 +273,11 @@ pub enum OutcomeView {
     /// It would wait for a slot.
     Waits {
         /// Requests that wait now and are served before it, if nobody else comes or leaves.
+        ahead: u64,
+    },
+    /// It would be held back: every candidate has more prefill queued than its route's `hold`.
+    Held {
+        /// As in `Waits`.
         ahead: u64,
     },
     /// It would be refused with `queue_full`: as many of its route wait as may.

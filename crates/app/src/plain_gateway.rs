@@ -68,13 +68,19 @@ fn replica(id: u32, health: Health, cooldown_left: Option<Duration>) -> ReplicaS
 
 /// Three requests wait for one of two routes.
 fn queue() -> QueueView {
-    let class = ClassQueueView { priority: 1, waiting: 3, oldest_seconds: 2.5 };
-    let busy =
-        RouteQueueView { route: "qwen3".into(), waiting: 3, oldest_seconds: 2.5, classes: vec![class] };
+    let class = ClassQueueView { priority: 1, waiting: 3, held: 2, oldest_seconds: 2.5 };
+    let busy = RouteQueueView {
+        route: "qwen3".into(),
+        waiting: 3,
+        held: 2,
+        oldest_seconds: 2.5,
+        classes: vec![class],
+    };
     let idle = RouteQueueView { route: "idle".into(), ..RouteQueueView::default() };
     QueueView {
         pool: "big".into(),
         waiting: 3,
+        held: 2,
         oldest_seconds: 2.5,
         routes: vec![busy, idle],
         keys: vec![KeyQueueView { key: Some("team-a".into()), priority: 1, waiting: 3, served_tokens: 40 }],
@@ -83,6 +89,7 @@ fn queue() -> QueueView {
         timeouts_total: 13,
         denied_total: 14,
         left_total: 15,
+        sent_on_total: 16,
     }
 }
 

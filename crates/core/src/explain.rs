@@ -50,6 +50,11 @@ pub enum NoPlace {
         /// tokens as were expected.
         ahead: usize,
     },
+    /// It would be held back: every candidate has more prefill queued than its [`PickRequest::hold`](field@crate::PickRequest::hold).
+    Held {
+        /// As in `Waits`.
+        ahead: usize,
+    },
     /// It would be turned away: as many of its route wait as may.
     Full {
         /// As in [`Admission::Full`](crate::Admission::Full).
@@ -80,7 +85,7 @@ pub struct Candidate {
     pub excluded: Option<&'static str>,
     /// Mode `policy`: what each policy adds to its total. Empty where it was left out.
     pub parts: Vec<(Policy, f64)>,
-    /// Mode `predictive`: what its cost is made of. `None` where it was left out.
+    /// Mode `predictive`: what its cost is made of. `None` where it was left out for another reason than `hold`.
     pub predicted: Option<Predicted>,
 }
 
@@ -129,7 +134,7 @@ pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: 
         };
     }
     score(&asked, now, scope, &mut candidates);
-    predict(field, now, &mut candidates);
+    predict(field, now, scope, &mut candidates);
     let choice = choose(&asked, now, scope, &mut Vec::new());
     let steps = words::steps(&asked, scope, &survey, &candidates, choice.as_ref());
     let chosen = |c: Choice| Chosen {
@@ -143,12 +148,17 @@ pub(crate) fn explain(field: &[Branch<'_>], now: Time, due: Option<Due>, scope: 
 }
 
 impl Explanation {
-    /// The same where no replica has a free slot: what the queue makes of it takes the place of the last step.
-    pub(crate) fn without_slot(mut self, why: NoPlace) -> Self {
+    /// The same where no replica has a place: what the queue makes of it takes the place of the last step.
+    pub(crate) fn without_place(mut self, why: NoPlace) -> Self {
         self.steps.pop();
         self.steps.push(match why {
             NoPlace::NoReplica(none) => format!("fallback: {none}"),
             NoPlace::Waits { ahead } => format!("queue: waits for a slot, {ahead} before it"),
+            NoPlace::Held { ahead } => {
+                format!(
+                    "queue: held back, every candidate has more prefill queued than `hold`; {ahead} before it"
+                )
+            }
             NoPlace::Full { .. } => "queue: full, as many requests of the route wait as may".into(),
         });
         Self { outcome: Err(why), ..self }
@@ -191,8 +201,8 @@ fn of_branch((lane, branch): (usize, &Branch<'_>)) -> Vec<Candidate> {
     branch.targets.iter().flat_map(all).map(|(target, index)| one(target, index)).collect()
 }
 
-/// What each candidate would cost.
-fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
+/// What each candidate would cost. All of them turn out to be none where the request is held back.
+fn predict(field: &[Branch<'_>], now: Time, scope: Scope, candidates: &mut [Candidate]) {
     let last = LastTurn::of(field, now);
     for (lane, branch) in field.iter().enumerate() {
         let (Mode::Predictive, Some(predictor)) = (branch.request.mode, branch.view.predictor) else {
@@ -202,6 +212,13 @@ fn predict(field: &[Branch<'_>], now: Time, candidates: &mut [Candidate]) {
         for candidate in candidates.iter_mut().filter(|c| c.lane == lane && c.excluded.is_none()) {
             let row = branch.view.place(candidate.replica).map(|place| &branch.view.board[place]);
             candidate.predicted = row.map(|row| query.predict(row.seat).into());
+        }
+    }
+    let Some(hold) = field.iter().find_map(|branch| branch.hold(scope)) else { return };
+    let of_cost = || candidates.iter().filter_map(|candidate| candidate.predicted);
+    if of_cost().all(|predicted| predicted.wait > hold.as_secs_f64()) {
+        for candidate in candidates.iter_mut().filter(|candidate| candidate.predicted.is_some()) {
+            candidate.excluded = Some("more prefill queued than `hold`, as all");
         }
     }
 }

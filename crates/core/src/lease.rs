@@ -23,7 +23,7 @@ pub struct Lease {
     pub(crate) holds: Holds,
     /// Its entry in the replica's ledger of prefill, where there is one.
     pub(crate) sent: Option<Sent>,
-    /// What its key was charged, where slots are known, until the truth is.
+    /// What its key was charged, where requests may have to wait, until the truth is known.
     pub(crate) charge: Option<Charge>,
 }
 

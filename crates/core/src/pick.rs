@@ -3,6 +3,7 @@
 use crate::ids::{ModelId, ReplicaId, Session, Weight};
 use crate::lease::Lease;
 use crate::modes::Mode;
+use std::time::Duration;
 
 /// What a choice depends on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +24,10 @@ pub struct PickRequest<'a> {
     pub prompt: Prompt<'a>,
     /// How one of the candidates is chosen.
     pub mode: Mode<'a>,
+    /// Late binding, in mode `predictive` alone: while every candidate has more prefill queued than this,
+    /// [`Pool::admit`](crate::Pool::admit) has the request wait. `None`: it does not wait for that. Nor does one that is
+    /// bound to its only replica.
+    pub hold: Option<Duration>,
     /// It has somewhere else to go: where nothing is LIVE or PROBING no EJECTED replica is taken, and none is waited
     /// for.
     pub has_fallback: bool,
@@ -43,6 +48,11 @@ pub struct Prompt<'a> {
 }
 
 impl PickRequest<'_> {
+    /// Its hold, where it has one that counts.
+    pub(crate) fn hold(&self) -> Option<Duration> {
+        self.hold.filter(|_| matches!(self.mode, Mode::Predictive) && self.only.is_none())
+    }
+
     /// Not bound to another replica.
     pub(crate) fn may_go_to(&self, id: ReplicaId) -> bool {
         self.only.is_none_or(|only| only == id)

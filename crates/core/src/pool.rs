@@ -2,6 +2,7 @@
 
 mod admission;
 mod check;
+mod held;
 mod membership;
 mod reports;
 mod reserve;
@@ -148,7 +149,8 @@ impl Pool {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let replicas = self.board.iter().filter_map(|row| row.deadline).min();
-        [replicas, self.pins.sweep_due(self.now), self.queue.deadline()].into_iter().flatten().min()
+        let of_queue = [self.queue.deadline(), self.held_deadline()];
+        [replicas, self.pins.sweep_due(self.now)].into_iter().chain(of_queue).flatten().min()
     }
 
     /// The next thing to do or to record, in the order in which things happened.

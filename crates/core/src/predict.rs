@@ -6,6 +6,7 @@
 mod burden;
 mod cost;
 mod fit;
+mod held;
 mod ledger;
 mod mirror;
 mod query;

@@ -1,10 +1,11 @@
-//! Requests that wait for a slot.
+//! Requests that wait for a slot, or for a replica with little enough prefill queued.
 //!
-//! Only where slots are known. Requests that can go to the same replicas (same model, same replicas tried, bound
+//! Only where slots are known, or for those that are held back. Requests that can go to the same replicas (same model, same replicas tried, bound
 //! to the same one if to any) wait in one
 //! [`Line`](line::Line); a place that comes free goes to the best head of the lines that can use it: the higher
 //! priority class first; inside a class retries first, in order of arrival (they have waited before); then the key
-//! that has been served least ([`fairness`]); inside a key in order of arrival.
+//! that has been served least ([`fairness`]); inside a key in order of arrival, or where they are held back the shortest
+//! ([`held`]).
 //!
 //! After every call of the pool no request waits for which there is a place, so that a newcomer that finds one
 //! overtakes nobody who could have had it.
@@ -13,7 +14,9 @@ mod ahead;
 mod check;
 mod crowd;
 mod fairness;
+mod held;
 mod line;
+mod snapshot;
 mod table;
 
 use crate::ids::{KeyIndex, RouteIndex};
@@ -110,6 +113,8 @@ pub struct QueueSnapshot {
     pub denied: u64,
     /// Requests that left while they waited, ever.
     pub left: u64,
+    /// Places given before a hold allowed it, since a route was full or a wait at its end, ever.
+    pub sent_on: u64,
     /// Keys that wait, those with the most waiting requests first: the first 100.
     pub keys: Vec<QueueKey>,
 }
@@ -123,6 +128,8 @@ pub struct QueueDepth {
     pub priority: i32,
     /// How many wait.
     pub waiting: usize,
+    /// Of those: would have a place but for their [`PickRequest::hold`](field@crate::PickRequest::hold).
+    pub held: usize,
     /// How long the oldest has waited.
     pub oldest: Duration,
 }

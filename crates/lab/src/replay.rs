@@ -13,7 +13,7 @@ mod summary;
 
 pub use capacity::{Capacity, capacity};
 pub use hardship::{Apart, Hardship};
-pub use policy::{Policy, UnknownPolicy};
+pub use policy::{Given, Policy, UnknownPolicy};
 pub use sessions::{Sessions, chained};
 pub use summary::{Spread, Summary};
 

@@ -134,7 +134,10 @@ pub enum RouteMode {
     /// A target by its share, then as in `Adaptive`.
     Weighted(Shares),
     /// By predicted cost, over all targets. Their pools' settings must ask for predictions.
-    Predictive,
+    Predictive {
+        /// Late binding: requests wait while every candidate has more prefill queued than this.
+        hold: Option<Duration>,
+    },
     /// By scores.
     Policy(Policies),
     /// One LIVE replica after the other.
@@ -148,7 +151,7 @@ impl RouteMode {
         match self {
             Self::Adaptive => "adaptive",
             Self::Weighted(_) => "weighted",
-            Self::Predictive => "predictive",
+            Self::Predictive { .. } => "predictive",
             Self::Policy(_) => "policy",
             Self::RoundRobin => "round_robin",
         }
@@ -159,7 +162,16 @@ impl RouteMode {
     pub fn weight(&self, target: TargetIndex) -> Option<u32> {
         match self {
             Self::Weighted(shares) => Some(shares.of(target)),
-            Self::Adaptive | Self::Predictive | Self::Policy(_) | Self::RoundRobin => None,
+            Self::Adaptive | Self::Predictive { .. } | Self::Policy(_) | Self::RoundRobin => None,
+        }
+    }
+
+    /// What is to be queued everywhere for requests to wait.
+    #[must_use]
+    pub fn hold(&self) -> Option<Duration> {
+        match self {
+            Self::Predictive { hold } => *hold,
+            Self::Adaptive | Self::Weighted(_) | Self::Policy(_) | Self::RoundRobin => None,
         }
     }
 
@@ -169,7 +181,7 @@ impl RouteMode {
         match self {
             Self::Adaptive => Mode::Adaptive,
             Self::Weighted(shares) => Mode::Weighted(shares),
-            Self::Predictive => Mode::Predictive,
+            Self::Predictive { .. } => Mode::Predictive,
             Self::Policy(policies) => Mode::Policy(Scoring { policies, decision: None }),
             Self::RoundRobin => Mode::RoundRobin,
         }

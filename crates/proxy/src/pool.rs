@@ -254,8 +254,10 @@ impl Inside<'_> {
     /// Sees to what was caused, and unlocks.
     pub(crate) fn leave(mut self, control: Control) {
         let caused = self.pool.take_effects(&mut self.core);
+        // Whatever changes what a replica has queued may have moved the moment when it has little enough.
+        let holds = self.core.holds();
         drop(self.core);
-        if caused || control == Control::Always {
+        if caused || control == Control::Always || holds {
             self.pool.changed.notify_one();
         }
     }

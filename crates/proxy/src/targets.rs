@@ -270,6 +270,7 @@ impl Targets {
             prompt: asked.prompt,
             only: asked.only.map(|only| if lane.has(only.target) { only.replica } else { NOBODY }),
             mode,
+            hold: self.mode.hold(),
             has_fallback: self.has_fallback && asked.only.is_none(),
             ..PickRequest::default()
         }

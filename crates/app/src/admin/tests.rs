@@ -110,14 +110,15 @@ async fn the_state_shows_pools_replicas_models_and_gauges() {
 #[tokio::test]
 async fn the_state_shows_each_pools_queue() {
     let (_, state) = Bench::start(None).get("/api/state").await;
-    let classes = json!([{ "priority": 1, "waiting": 3, "oldest_seconds": 2.5 }]);
+    let classes = json!([{ "priority": 1, "waiting": 3, "held": 2, "oldest_seconds": 2.5 }]);
     let expected = json!([{
         "pool": "big",
         "waiting": 3,
+        "held": 2,
         "oldest_seconds": 2.5,
         "routes": [
-            { "route": "qwen3", "waiting": 3, "oldest_seconds": 2.5, "classes": classes },
-            { "route": "idle", "waiting": 0, "oldest_seconds": 0.0, "classes": [] },
+            { "route": "qwen3", "waiting": 3, "held": 2, "oldest_seconds": 2.5, "classes": classes },
+            { "route": "idle", "waiting": 0, "held": 0, "oldest_seconds": 0.0, "classes": [] },
         ],
         "keys": [{ "key": "team-a", "priority": 1, "waiting": 3, "served_tokens": 40 }],
         "grants_total": 11,
@@ -125,6 +126,7 @@ async fn the_state_shows_each_pools_queue() {
         "timeouts_total": 13,
         "denied_total": 14,
         "left_total": 15,
+        "sent_on_total": 16,
     }]);
     assert_eq!(state["queues"], expected);
 }

@@ -2,7 +2,6 @@
 
 pub(super) mod asked;
 mod show;
-mod times;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sluicegate_lab::client::Endpoint;
 use sluicegate_lab::load::{Goodput, Lengths, Load, LoadConfig, Report, first_model, probe};
 
-use super::{Failure, Signals, print, tell};
+use super::{Failure, Signals, print, tell, times};
 
 /// How often the bar moves.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

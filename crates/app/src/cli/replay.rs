@@ -5,15 +5,16 @@ mod hardship;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use sluicegate_lab::engine::Profile;
 use sluicegate_lab::fleet::{Decider, Job, Settings};
-use sluicegate_lab::replay::{Apart, Hardship, Policy, at_speed, capacity, settings};
+use sluicegate_lab::replay::{Apart, Given, Hardship, Policy, at_speed, capacity, settings};
 
 use super::profile_file::ProfileFile;
-use super::{Failure, print, tell};
+use super::{Failure, print, tell, times};
 use crate::replay::{self, Contestant, Facts, FleetFacts, PolicyRun, Profiles, Trace};
 use crate::usage_sums::plain;
 use hardship::HardshipArgs;
@@ -47,12 +48,15 @@ pub(super) struct ReplayArgs {
     /// Slots that policies with slots take for known [default: what the engine runs at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     slots: Option<u32>,
+    /// Prefill queued at every replica from which on `predictive-hold` has requests wait [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    hold: Option<Duration>,
     /// Decides what is left to chance
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Let this configuration decide, with its pools, replicas, routes and limits, in the place of policies; may be
     /// repeated: the first one is what the others are held against
-    #[arg(long = "config", value_name = "FILE", conflicts_with_all = ["policies", "replicas", "slots", "load"])]
+    #[arg(long = "config", value_name = "FILE", conflicts_with_all = ["policies", "replicas", "slots", "hold", "load"])]
     configs: Vec<PathBuf>,
     /// The model of requests whose record names none, as Mooncake and Azure traces do not
     #[arg(long, value_name = "NAME", requires = "configs")]
@@ -75,7 +79,8 @@ The same requests go through the same simulated fleet under each policy, in virt
 takes seconds. Nothing is sent anywhere, and the same command prints the same numbers.
 
 Policies, ours:    adaptive, adaptive-weight, adaptive-slots, adaptive-weight-slots,
-                   adaptive-no-pins, consistent, consistent-engine, predictive, predictive-slots
+                   adaptive-no-pins, consistent, consistent-engine, predictive, predictive-slots,
+                   predictive-hold
          others:   round-robin, random, least-connections, power-of-two, session-hash,
                    bounded-hash, cache-aware, scorers, scorers-fresh, overlap, product,
                    least-prefill
@@ -83,7 +88,7 @@ Policies, ours:    adaptive, adaptive-weight, adaptive-slots, adaptive-weight-sl
 
 Columns: TTFT is from arrival to first byte, E2E to the last byte, both in seconds; hit % is the
 part of prompt tokens that came from a replica's cache; imbalance is the most minus the fewest open
-requests of the replicas; queued is the mean wait for a slot; failed are requests without a whole
+requests of the replicas; queued is the mean wait in the gateway; failed are requests without a whole
 answer.
 
 Examples:
@@ -168,26 +173,27 @@ fn show(
 }
 
 fn contestant<'a>(args: &ReplayArgs, policy: Policy, settings: &Settings, jobs: &'a [Job]) -> Contestant<'a> {
-    let slots = args.slots.unwrap_or(settings.profile.max_num_seqs);
+    let usual = Given::of(&settings.profile);
+    let given = Given { slots: args.slots.unwrap_or(usual.slots), hold: args.hold.unwrap_or(usual.hold) };
     Contestant {
         name: policy.name().into(),
         settings: settings.clone(),
-        decider: decider(args, policy, settings, slots),
+        decider: decider(args, policy, settings, given),
         jobs: Cow::Borrowed(jobs),
         pools: std::iter::once(0..settings.replicas).collect(),
     }
 }
 
-fn decider(args: &ReplayArgs, policy: Policy, settings: &Settings, slots: u32) -> Box<dyn Decider + Send> {
+fn decider(args: &ReplayArgs, policy: Policy, settings: &Settings, given: Given) -> Box<dyn Decider + Send> {
     let mut hardship = args.hardship.hardship();
     if policy == Policy::Oracle {
         // It knows the sizes.
         hardship.size_noise = 0.0;
     }
     if hardship == Hardship::default() {
-        return policy.decider(settings, slots, args.seed);
+        return policy.decider(settings, given, args.seed);
     }
-    let one = |seed| policy.decider(settings, slots, seed);
+    let one = |seed| policy.decider(settings, given, seed);
     Box::new(Apart::new(hardship, settings.replicas, args.seed, one))
 }
 

@@ -171,8 +171,9 @@ sections! {
         /// is: `weighted` where targets have weights, `policy` where there are policies, `adaptive` where the
         /// `affinity.mode` of the first target's pool is not `pins`.
         mode: Mode = Mode::Predictive,
-        /// Late binding of mode `predictive`.
-        hold: Later = Later,
+        /// Late binding of mode `predictive`: while every candidate has more prefill queued than this (1ms to 10s), requests
+        /// wait in the gateway under `queue`, the shorter ones first. None: they do not wait for that.
+        hold: Option<Period> = None,
         /// Where the session key is looked for; the first match counts. The default of mode `policy` is another one.
         session_keys: Vec<Set<SessionSource>> = session_keys::of_most_modes(),
         /// Where the requests go; at least one.
@@ -185,7 +186,7 @@ sections! {
         timeouts: Timeouts = Timeouts::default(),
         /// Retries before the first byte of an answer.
         retry: Retry = Retry::default(),
-        /// Waiting for a slot, in pools with `slots`.
+        /// Waiting, for a slot in pools with `slots`, or because of `hold`.
         queue: Queue = Queue::default(),
         /// Price per million tokens.
         price: Price = Price::default(),

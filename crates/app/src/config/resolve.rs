@@ -2,6 +2,7 @@
 
 mod affinity;
 mod decision;
+mod hold;
 mod keys;
 mod pools;
 mod routes;

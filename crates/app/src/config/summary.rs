@@ -148,7 +148,10 @@ fn mode_words(mode: &RouteMode) -> String {
         RouteMode::Adaptive => "by load and warm caches".into(),
         RouteMode::Weighted(_) => "by shares".into(),
         RouteMode::RoundRobin => "in turn".into(),
-        RouteMode::Predictive => "by predicted cost".into(),
+        RouteMode::Predictive { hold: None } => "by predicted cost".into(),
+        RouteMode::Predictive { hold: Some(hold) } => {
+            format!("by predicted cost, waiting while all have more than {} queued", Span(*hold).text())
+        }
         RouteMode::Policy(policies) => {
             let all: Vec<String> =
                 policies.each().map(|(policy, weight)| format!("{} {weight}", policy.as_str())).collect();
@@ -164,7 +167,7 @@ fn share(mode: &RouteMode, target: TargetIndex) -> String {
         RouteMode::Weighted(shares) => {
             format!("{:.3} % ", f64::from(shares.of(target)) / shares.sum() * 100.0).replace(".000", "")
         }
-        RouteMode::Adaptive | RouteMode::Predictive | RouteMode::Policy(_) | RouteMode::RoundRobin => {
+        RouteMode::Adaptive | RouteMode::Predictive { .. } | RouteMode::Policy(_) | RouteMode::RoundRobin => {
             String::new()
         }
     }

@@ -73,6 +73,7 @@ fn nowhere(why: NoPlace) -> OutcomeView {
     match why {
         NoPlace::NoReplica(cause) => OutcomeView::NoReplica { reason: no_replica_name(cause).to_owned() },
         NoPlace::Waits { ahead } => OutcomeView::Waits { ahead: ahead as u64 },
+        NoPlace::Held { ahead } => OutcomeView::Held { ahead: ahead as u64 },
         NoPlace::Full { retry_after } => {
             let refusal = Refusal::QueueFull { retry_after };
             OutcomeView::QueueFull { retry_after_seconds: refusal.retry_after().unwrap_or_default() }

@@ -21,6 +21,7 @@ pub(super) fn view(pool: &str, now: &QueueSnapshot, routes: &[RouteName], keys: 
     QueueView {
         pool: pool.to_owned(),
         waiting: now.waiting.iter().map(|depth| depth.waiting).sum(),
+        held: now.waiting.iter().map(|depth| depth.held).sum(),
         oldest_seconds: now.oldest.as_secs_f64(),
         routes,
         keys: now.keys.iter().map(|waiting| key_view(waiting, keys)).collect(),
@@ -29,17 +30,19 @@ pub(super) fn view(pool: &str, now: &QueueSnapshot, routes: &[RouteName], keys: 
         timeouts_total: now.timeouts,
         denied_total: now.denied,
         left_total: now.left,
+        sent_on_total: now.sent_on,
     }
 }
 
 fn route_view<'a>(route: &str, depths: impl Iterator<Item = &'a QueueDepth>) -> RouteQueueView {
     let mut view = RouteQueueView { route: route.to_owned(), ..RouteQueueView::default() };
     for depth in depths {
-        let QueueDepth { priority, waiting, oldest, .. } = *depth;
+        let QueueDepth { priority, waiting, held, oldest, .. } = *depth;
         let oldest_seconds = oldest.as_secs_f64();
         view.waiting += waiting;
+        view.held += held;
         view.oldest_seconds = view.oldest_seconds.max(oldest_seconds);
-        view.classes.push(ClassQueueView { priority, waiting, oldest_seconds });
+        view.classes.push(ClassQueueView { priority, waiting, held, oldest_seconds });
     }
     view
 }
@@ -68,7 +71,8 @@ mod tests {
     }
 
     fn depth(route: u32, priority: i32, waiting: usize, oldest: u64) -> QueueDepth {
-        QueueDepth { route: RouteIndex(route), priority, waiting, oldest: Duration::from_secs(oldest) }
+        let oldest = Duration::from_secs(oldest);
+        QueueDepth { route: RouteIndex(route), priority, waiting, held: waiting / 2, oldest }
     }
 
     fn row(
@@ -80,10 +84,12 @@ mod tests {
         let class = |&(priority, waiting, oldest_seconds): &(i32, usize, f64)| ClassQueueView {
             priority,
             waiting,
+            held: waiting / 2,
             oldest_seconds,
         };
-        let classes = classes.iter().map(class).collect();
-        RouteQueueView { route: route.to_owned(), waiting, oldest_seconds, classes }
+        let classes: Vec<_> = classes.iter().map(class).collect();
+        let held = classes.iter().map(|class| class.held).sum();
+        RouteQueueView { route: route.to_owned(), waiting, held, oldest_seconds, classes }
     }
 
     #[test]
@@ -95,7 +101,7 @@ mod tests {
         };
         let routes = [route(0, "idle", "big"), route(1, "busy", "big"), route(2, "other", "small")];
         let view = view("big", &now, &routes, &[]);
-        assert_eq!((view.waiting, view.oldest_seconds), (6, 9.0));
+        assert_eq!((view.waiting, view.held, view.oldest_seconds), (6, 2, 9.0));
         let idle = row("idle", 0, 0.0, &[]);
         let busy = row("busy", 5, 9.0, &[(0, 3, 9.0), (5, 2, 4.0)]);
         let gone = row("", 1, 2.0, &[(0, 1, 2.0)]);

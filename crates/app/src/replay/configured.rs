@@ -242,7 +242,7 @@ fn route_part(route: &RoutePlan) -> RoutePart {
             RouteMode::Adaptive => Choosing::Adaptive,
             RouteMode::Weighted(shares) => Choosing::Weighted(shares.clone()),
             RouteMode::Policy(policies) => Choosing::Policy(policies.clone()),
-            RouteMode::Predictive => Choosing::Predictive,
+            RouteMode::Predictive { hold } => Choosing::Predictive { hold: *hold },
             RouteMode::RoundRobin => Choosing::RoundRobin,
         },
         targets: route.targets.iter().map(|target| target.pool).collect(),

@@ -29,6 +29,7 @@ mod hangups;
 mod headers;
 mod heads;
 mod health;
+mod hold;
 mod hosted;
 mod hosted_fields;
 mod key_limits;

@@ -18,7 +18,7 @@ fn refusals() -> Vec<(String, String)> {
 
 #[test]
 fn the_contract_is_refused_for_its_later_parts_and_nothing_else() {
-    let expected = [("tls", "\"tls\""), ("hold", "\"hold\""), ("store", "store: redis://")];
+    let expected = [("tls", "\"tls\""), ("store", "store: redis://")];
     let expected: Vec<(String, String)> = expected
         .iter()
         .map(|(line, what)| ((*line).into(), format!("{what} is not supported yet in this version")))

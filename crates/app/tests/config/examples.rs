@@ -103,7 +103,7 @@ route    chat, mode policy, by scores: session_affinity 1, least_inflight 2, que
 #[test]
 fn the_predictive_example_chooses_by_cost_and_has_its_pool_learn() {
     let (route, told) = route_of("examples/predictive.toml");
-    assert_eq!(route.mode, RouteMode::Predictive);
+    assert_eq!(route.mode, RouteMode::Predictive { hold: None });
     let expected = "\
 route    chat, mode predictive, by predicted cost
            -> pool engines, model Qwen/Qwen3-32B
@@ -122,7 +122,7 @@ route    chat, mode predictive, by predicted cost
 #[test]
 fn the_fallback_example_has_a_provider_behind_its_engines() {
     let (route, told) = route_of("examples/fallback.toml");
-    assert_eq!(route.mode, RouteMode::Predictive);
+    assert_eq!(route.mode, RouteMode::Predictive { hold: None });
     let expected = "\
 route    chat, mode predictive, by predicted cost
            -> pool engines, model Qwen/Qwen3-32B

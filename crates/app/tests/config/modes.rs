@@ -1,5 +1,7 @@
 //! Targets, weights, policies and the fallback: what they add up to, and each way in which they contradict each other.
 
+use std::time::Duration;
+
 use sluicegate_core::{Policies, Policy, Shares};
 use sluicegate_proxy::plan::{FallbackPlan, RouteMode, RoutePlan, RoutesPlan, SessionSource, StatusClass};
 
@@ -31,7 +33,7 @@ fn the_mode_follows_from_what_the_route_has() {
         Policies::new(vec![(Policy::SessionAffinity, 1.0), (Policy::LeastInflight, 2.0)]).unwrap(),
     );
     for (text, expected) in [
-        (two.to_owned(), RouteMode::Predictive),
+        (two.to_owned(), RouteMode::Predictive { hold: None }),
         (format!("mode = \"adaptive\"\n{two}"), RouteMode::Adaptive),
         (format!("mode = \"round_robin\"\n{two}"), RouteMode::RoundRobin),
         (weighted.to_owned(), shares.clone()),
@@ -49,14 +51,19 @@ fn the_mode_follows_from_what_the_route_has() {
 fn by_itself_a_route_predicts_unless_its_first_pool_keeps_sessions_otherwise() {
     let adaptive = "mode = \"adaptive\"\n";
     for (of_a, of_b, of_route, expected) in [
-        ("", "", "", RouteMode::Predictive),
-        ("load_source = \"engine\"\n", "", "", RouteMode::Predictive),
-        ("engine = \"openai\"\n", "", "", RouteMode::Predictive),
-        ("affinity = { mode = \"pins\", session_slack = 2 }\n", "", "", RouteMode::Predictive),
+        ("", "", "", RouteMode::Predictive { hold: None }),
+        ("load_source = \"engine\"\n", "", "", RouteMode::Predictive { hold: None }),
+        ("engine = \"openai\"\n", "", "", RouteMode::Predictive { hold: None }),
+        ("affinity = { mode = \"pins\", session_slack = 2 }\n", "", "", RouteMode::Predictive { hold: None }),
         ("affinity = { mode = \"consistent\" }\n", "", "", RouteMode::Adaptive),
         ("affinity = { mode = \"off\" }\n", "", "", RouteMode::Adaptive),
-        ("", "affinity = { mode = \"consistent\" }\n", "", RouteMode::Predictive),
-        ("affinity = { mode = \"off\" }\n", "", "mode = \"predictive\"\n", RouteMode::Predictive),
+        ("", "affinity = { mode = \"consistent\" }\n", "", RouteMode::Predictive { hold: None }),
+        (
+            "affinity = { mode = \"off\" }\n",
+            "",
+            "mode = \"predictive\"\n",
+            RouteMode::Predictive { hold: None },
+        ),
         ("", "", adaptive, RouteMode::Adaptive),
     ] {
         let text = with(&format!("{of_route}targets = [{{ pool = \"a\" }}, {{ pool = \"b\" }}]"))
@@ -65,7 +72,7 @@ fn by_itself_a_route_predicts_unless_its_first_pool_keeps_sessions_otherwise() {
         let loaded = good(&text);
         let RoutesPlan::Fixed(routes) = &loaded.plan.routes else { panic!("routes of the file") };
         assert_eq!(routes[0].mode, expected, "{text}");
-        let learns = expected == RouteMode::Predictive;
+        let learns = expected == RouteMode::Predictive { hold: None };
         assert!(loaded.plan.pools.iter().all(|pool| pool.settings.predict == learns), "{text}");
         let told = format!("route    m, mode {}, by ", expected.as_str());
         assert!(loaded.summary().contains(&told), "{}", loaded.summary());
@@ -137,7 +144,7 @@ fn session_keys_of_mode_policy_are_its_own_unless_the_route_names_some() {
 }
 
 /// A route, what is said of it at which line behind its pools, and how to mend it.
-const CONTRADICTIONS: [(&str, &str, &str); 16] = [
+const CONTRADICTIONS: [(&str, &str, &str); 20] = [
     (
         "targets = [{ pool = \"a\", weight = 1 }, { pool = \"b\" }]",
         "0: route \"m\": a target without a weight beside ones that have it",
@@ -198,6 +205,26 @@ const CONTRADICTIONS: [(&str, &str, &str); 16] = [
         "0: the same target twice",
         "leave one of them out; one weight is a target's whole share",
     ),
+    (
+        "mode = \"adaptive\"\nONE\nhold = \"100ms\"",
+        "2: \"hold\" means nothing in mode \"adaptive\"",
+        "leave it out, or write mode = \"predictive\"",
+    ),
+    (
+        "TWO\nhold = \"100ms\"",
+        "1: \"hold\" means nothing in mode \"weighted\"",
+        "leave it out, or write mode = \"predictive\"",
+    ),
+    (
+        "mode = \"predictive\"\nONE\nhold = \"11s\"",
+        "2: hold: \"11s\" is out of range",
+        "from \"1ms\" to \"10s\"; \"100ms\" is a good one to begin with",
+    ),
+    (
+        "mode = \"predictive\"\nONE\nhold = \"0s\"",
+        "2: hold: zero makes no sense here",
+        "any duration from \"1ms\" on",
+    ),
     ("targets = [{ pool = \"c\" }]", "0: there is no pool \"c\"", "pools of this file: \"a\", \"b\""),
     ("ONE\nfallback = { pool = \"c\" }", "1: there is no pool \"c\"", "pools of this file: \"a\", \"b\""),
     (
@@ -211,6 +238,21 @@ const CONTRADICTIONS: [(&str, &str, &str); 16] = [
         "known: \"5xx\", \"4xx\"",
     ),
 ];
+
+#[test]
+fn hold_is_known_in_mode_predictive_where_it_gives_the_queue_somebody_to_wait() {
+    let text = "targets = [{ pool = \"a\" }]";
+    assert_eq!(route(text).mode, RouteMode::Predictive { hold: None });
+    let queue = "queue = { max_wait = \"5s\" }";
+    let warned = |text: String| good(&with(&text)).warnings.iter().any(|w| w.contains("nobody waits"));
+    assert!(warned(format!("{text}\n{queue}")));
+    for (hold, millis) in [("1ms", 1), ("250ms", 250), ("10s", 10_000)] {
+        let text = format!("{text}\nhold = \"{hold}\"");
+        let hold = Some(Duration::from_millis(millis));
+        assert_eq!(route(&text).mode, RouteMode::Predictive { hold }, "{text}");
+        assert!(!warned(format!("{text}\n{queue}")), "{text}");
+    }
+}
 
 /// The known ones are named without a list of them here: a new policy is no business of this test.
 #[test]

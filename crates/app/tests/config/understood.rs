@@ -64,7 +64,7 @@ fn what_is_left_out_has_the_cores_defaults() {
     let RoutesPlan::AskEngines(template) = &loaded.plan.routes else {
         panic!("routes without any in the file")
     };
-    assert_eq!(template.mode, RouteMode::Predictive);
+    assert_eq!(template.mode, RouteMode::Predictive { hold: None });
     let learning = PoolSettings { predict: true, ..PoolSettings::default() };
     assert_eq!(loaded.plan.pools[0].settings, learning);
     assert_eq!(template.retry, RetrySettings::default());

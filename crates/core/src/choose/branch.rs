@@ -8,6 +8,7 @@ use crate::pins::PinTable;
 use crate::predict::Predictor;
 use crate::replica::Replica;
 use crate::settings::PoolSettings;
+use std::time::Duration;
 
 /// What a choice reads of a pool.
 #[derive(Clone, Copy)]
@@ -107,6 +108,11 @@ impl<'a> Branch<'a> {
 
     pub(crate) fn has_tried(&self, index: usize) -> bool {
         !self.request.tried.is_empty() && self.request.tried.contains(&self.view.id(index))
+    }
+
+    /// While all candidates have more prefill queued than this the request waits.
+    pub(crate) fn hold(&self, scope: Scope) -> Option<Duration> {
+        self.request.hold().filter(|_| scope == Scope::WithSlot)
     }
 
     pub(crate) fn probing_has_room(&self, row: &Row) -> bool {

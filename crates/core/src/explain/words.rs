@@ -46,6 +46,8 @@ pub(super) fn steps(
             let at = name(least.branch, least.id);
             steps.push(format!("least loaded: {at} with {:.3} running", requests(least.running)));
         }
+    } else if let (0, Some(hold)) = (open, asked.first().and_then(|branch| branch.hold(scope))) {
+        steps.push(format!("candidates: none with at most {} s of prefill queued", hold.as_secs_f64()));
     } else if matches!(mode, Mode::Predictive) {
         steps.push(format!("candidates: {open}, whatever their load"));
     } else {

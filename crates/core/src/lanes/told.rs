@@ -22,10 +22,13 @@ impl Turns {
         let told = with_field(lanes, self.turn, |field| explain::explain(field, now, due, scope));
         let (Err(NoPlace::NoReplica(_)), Some(waiting)) = (told.outcome, waiting) else { return told };
         let kept = |lane: &&Lane<'_, '_>| due.is_none_or(|due| lane.targets.contains(&due.target));
-        let queued = lanes.iter().filter(kept).filter(|lane| lane.pool.has_slots());
+        let queued = lanes
+            .iter()
+            .filter(kept)
+            .filter(|lane| lane.pool.has_slots() || lane.pool.holds_back(&lane.request));
         let why = queued.map(|lane| lane.pool.no_place(now, &lane.request, waiting)).reduce(best);
         match why {
-            Some(why) => told.without_slot(why),
+            Some(why) => told.without_place(why),
             None => told,
         }
     }
@@ -57,6 +60,9 @@ impl Turns {
 /// The better of two pools' answers: the request is in both.
 fn best(a: NoPlace, b: NoPlace) -> NoPlace {
     match (a, b) {
+        (NoPlace::Held { ahead: a }, NoPlace::Held { ahead: b } | NoPlace::Waits { ahead: b })
+        | (NoPlace::Waits { ahead: a }, NoPlace::Held { ahead: b }) => NoPlace::Held { ahead: a.min(b) },
+        (held @ NoPlace::Held { .. }, _) | (_, held @ NoPlace::Held { .. }) => held,
         (NoPlace::Waits { ahead: a }, NoPlace::Waits { ahead: b }) => NoPlace::Waits { ahead: a.min(b) },
         (waits @ NoPlace::Waits { .. }, _) | (_, waits @ NoPlace::Waits { .. }) => waits,
         (NoPlace::Full { retry_after: a }, NoPlace::Full { retry_after: b }) => {

@@ -72,6 +72,8 @@ impl Turns {
         waiting: Option<Waiting>,
     ) -> Entry {
         let now = lanes.iter_mut().map(|lane| lane.pool.advance(now)).max().unwrap_or(now);
+        // Whoever time alone has brought a place is not overtaken.
+        lanes.iter_mut().for_each(|lane| lane.pool.settle(now));
         let bound = lanes.iter().any(|lane| lane.request.only.is_some());
         let entry = match Mode::of(lanes) {
             Mode::Weighted(shares) if !bound => self.by_share(now, lanes, shares, aim, scope, waiting),
@@ -80,7 +82,7 @@ impl Turns {
                 self.anywhere(now, lanes, scope, waiting)
             }
         };
-        lanes.iter_mut().for_each(|lane| lane.pool.check());
+        lanes.iter_mut().for_each(|lane| lane.pool.settle(now));
         entry
     }
 

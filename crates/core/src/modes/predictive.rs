@@ -14,13 +14,16 @@ use std::cmp::Reverse;
 ///
 /// A cost counts what those who come after save where a prompt is warm. That is no reason for a request to stay there when
 /// its own first token would come sooner elsewhere.
+///
+/// A request that is held back finds nobody while all have more prefill queued than its hold, and else chooses among all.
 pub(crate) fn by_cost(field: &[Branch<'_>], now: Time, scope: Scope) -> Result<Choice, NoReplica> {
     let mut look = Look::of(LastTurn::of(field, now));
     look.at_all(field, now, scope);
     if look.stays_too_long() {
         look.again(field, now, scope);
     }
-    match look.ties.winner() {
+    let held = look.held && field.iter().any(|branch| branch.hold(scope).is_some());
+    match look.ties.winner().filter(|_| !held) {
         Some((Offer { branch, id, prediction }, _)) => {
             let chosen = Choice::of(branch, id, Reason::Predicted);
             Ok(look.last.follows(Choice { takes_turn: true, depth: Some(prediction.depth), ..chosen }))
@@ -49,6 +52,8 @@ struct Look {
     soonest: Option<Prediction>,
     /// Those where a request would stay too long are passed over.
     second: bool,
+    /// No candidate has as little prefill queued as ends a hold.
+    held: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -60,7 +65,7 @@ struct Offer {
 
 impl Look {
     fn of(last: LastTurn) -> Self {
-        Self { last, ties: Ties::default(), soonest: None, second: false }
+        Self { last, ties: Ties::default(), soonest: None, second: false, held: true }
     }
 
     fn again(&mut self, field: &[Branch<'_>], now: Time, scope: Scope) {
@@ -78,6 +83,7 @@ impl Look {
     fn at(&mut self, at: usize, branch: &Branch<'_>, now: Time, scope: Scope) {
         let Some(predictor) = branch.view.predictor else { return };
         let query = question(predictor, now, branch, &self.last);
+        let hold = branch.hold(scope).map(|hold| hold.as_secs_f64());
         for (index, row) in branch.view.board.iter().enumerate() {
             let probing = row.health == Health::Probing;
             let open = match row.health {
@@ -88,6 +94,7 @@ impl Look {
             if !open || !scope.covers(row) || !branch.asked(index) {
                 continue;
             }
+            self.held &= hold.is_none_or(|hold| predictor.queued(now, row.seat) > hold);
             let limit = self.ties.limit().unwrap_or(f64::INFINITY);
             let Some(prediction) = query.predict_below(row.seat, limit) else { continue };
             if self.second && self.is_too_late(&prediction) {

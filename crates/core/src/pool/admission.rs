@@ -1,4 +1,4 @@
-//! Places under slots: who gets one at once, who waits, and who is next when one comes free.
+//! Places in a pool: who gets one at once, who waits, and who is next when one comes free.
 
 use super::Pool;
 use crate::board::Row;
@@ -22,16 +22,25 @@ enum Room {
 }
 
 impl Pool {
-    /// What becomes of a request for which no slot is free.
+    /// What becomes of a request that has no place now.
     pub(crate) fn no_place(&self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> NoPlace {
-        match self.room(request, waiting) {
-            Err(why) => NoPlace::NoReplica(why),
-            Ok(Room::None) => NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) },
-            Ok(Room::Free | Room::InPlaceOf(_)) => {
-                let flow = FlowId { priority: waiting.priority, key: waiting.key };
-                let rival = |line: &Line| self.compete(&line.request(Weight(0)), request);
-                NoPlace::Waits { ahead: self.queue.ahead(flow, request.tried.is_empty(), rival) }
+        let full = match self.room(request, waiting) {
+            Err(why) => return NoPlace::NoReplica(why),
+            Ok(Room::Free) => false,
+            Ok(Room::None | Room::InPlaceOf(_)) if self.sends_on(now, request, waiting.route) => true,
+            Ok(Room::None) => {
+                return NoPlace::Full { retry_after: self.queue.retry_after(now, waiting.limits) };
             }
+            Ok(Room::InPlaceOf(_)) => false,
+        };
+        let flow = FlowId { priority: waiting.priority, key: waiting.key };
+        let rival = |line: &Line| self.compete(&line.request(Weight(0)), request);
+        let (fresh, prefill) = (request.tried.is_empty(), self.expected(request));
+        let ahead = self.queue.ahead(now, flow, fresh, prefill, rival);
+        match self.holds_back(request) {
+            // The first in order goes on at once.
+            true => NoPlace::Held { ahead: ahead.saturating_sub(usize::from(full)) },
+            false => NoPlace::Waits { ahead },
         }
     }
 
@@ -63,7 +72,8 @@ impl Pool {
     /// The queue's numbers for metrics and the dashboard.
     #[must_use]
     pub fn queue(&self, now: Time) -> QueueSnapshot {
-        self.queue.snapshot(now.max(self.now))
+        let held = |line: &Line| self.holds_back(&line.request(Weight(0)));
+        self.queue.snapshot(now.max(self.now), held)
     }
 
     /// A failed attempt served nobody.
@@ -81,6 +91,9 @@ impl Pool {
     /// Those who have waited too long are told so.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some(ticket) = self.queue.overdue(now) {
+            if self.send_on(now, ticket) {
+                continue;
+            }
             let Some(waiter) = self.queue.remove(ticket) else { break };
             self.queue.tally.timeouts += 1;
             let retry_after = self.queue.retry_after(now, waiter.waiting.limits);
@@ -91,19 +104,20 @@ impl Pool {
     /// Ends every change that may have brought a place or taken the last hope: after it nobody waits for whom there
     /// is a place, or for whom there can never be one.
     #[inline]
-    pub(super) fn settle(&mut self, now: Time) {
+    pub(crate) fn settle(&mut self, now: Time) {
         if self.outgoing > 0 {
             self.relieve(now);
         }
         match std::mem::take(&mut self.stir) {
-            Stir::Nothing => {}
+            Stir::Nothing if !self.queue.holds() => {}
             stir => self.give_places(now, stir),
         }
         self.check();
     }
 
     fn give_places(&mut self, now: Time, stir: Stir) {
-        while let Some((ticket, choice)) = self.next_grant(now, stir) {
+        while let Some((ticket, choice)) = self.first_placed(now, true, |line| self.concerns(now, stir, line))
+        {
             self.grant(now, ticket, &choice);
         }
         if stir == Stir::All {
@@ -126,7 +140,8 @@ impl Pool {
         self.queue.charge(now, flow, waiting.cost_tokens)
     }
 
-    /// Has the request wait, where slots are known and one can come free. `why`: nobody can take it now.
+    /// Has the request wait, where slots are known and one can come free, or it is held back. `why`: nobody can take it
+    /// now.
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
@@ -134,11 +149,19 @@ impl Pool {
         why: NoReplica,
         waiting: Waiting,
     ) -> Admission {
-        if !self.has_slots() {
+        let held = self.holds_back(request);
+        if !self.has_slots() && !held {
             return Admission::No(why);
         }
         match self.room(request, waiting) {
             Err(why) => return Admission::No(why),
+            Ok(Room::None | Room::InPlaceOf(_)) if self.sends_on(now, request, waiting.route) => {
+                let ticket = self.push(now, request, waiting);
+                if let Some((first, _)) = self.first_held(now, waiting.route) {
+                    self.send_on(now, first);
+                }
+                return Admission::Queued(ticket);
+            }
             Ok(Room::None) => {
                 self.queue.tally.refused += 1;
                 return Admission::Full { retry_after: self.queue.retry_after(now, waiting.limits) };
@@ -146,7 +169,11 @@ impl Pool {
             Ok(Room::InPlaceOf(ticket)) => self.give_way(now, ticket),
             Ok(Room::Free) => {}
         }
-        Admission::Queued(self.queue.push(now, request, waiting))
+        Admission::Queued(self.push(now, request, waiting))
+    }
+
+    fn push(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Ticket {
+        self.queue.push(now, request, waiting, self.expected(request))
     }
 
     /// The queue's room for a request that some replica could ever take.
@@ -176,37 +203,50 @@ impl Pool {
         (0..self.board.len()).any(|index| in_use(index) && serves(index, one) && serves(index, other))
     }
 
-    /// The best of those who can have a place now, and which.
-    fn next_grant(&self, now: Time, stir: Stir) -> Option<(Ticket, Choice)> {
-        let view = self.view();
-        let mut best: Option<((Rank, Ticket), Choice)> = None;
+    /// The first in order of those in these lines who can have a place now, and which. `held`: only where no more is
+    /// queued than their hold allows.
+    pub(super) fn first_placed(
+        &self,
+        now: Time,
+        held: bool,
+        of: impl Fn(&Line) -> bool,
+    ) -> Option<(Ticket, Choice)> {
+        let mut best: Option<((Rank, Time, Ticket), Choice)> = None;
         for (id, line) in self.queue.lines() {
             let Some(rank) = line.first() else { continue };
-            let Some(ticket) = self.queue.at(id, rank) else { continue };
-            // A key may be first in several lines: there its older request goes first.
-            let turn = (rank, ticket);
-            if best.as_ref().is_some_and(|(best, _)| *best < turn) || !self.concerns(stir, line) {
+            let Some((due, ticket)) = self.queue.at(id, rank) else { continue };
+            // A key may be first in several lines: there its request that is due first goes first.
+            let turn = (rank, due, ticket);
+            if best.as_ref().is_some_and(|(best, _)| *best < turn) || !of(line) {
                 continue;
             }
-            let Some((request, by_load)) = self.queue.request(line, ticket) else { continue };
-            if let Ok(choice) = choose_in(view, now, &request, Scope::WithSlot) {
-                let reason = if choice.reason == Reason::Load { by_load } else { choice.reason };
-                best = Some((turn, Choice { reason, ..choice }));
+            if let Some(choice) = self.place_for(now, line, ticket, held) {
+                best = Some((turn, choice));
             }
         }
-        best.map(|((_, ticket), choice)| (ticket, choice))
+        best.map(|((.., ticket), choice)| (ticket, choice))
     }
 
-    /// Whether the change may have brought this line a place.
-    fn concerns(&self, stir: Stir, line: &Line) -> bool {
+    /// The place that this one of the line can have now.
+    pub(super) fn place_for(&self, now: Time, line: &Line, ticket: Ticket, held: bool) -> Option<Choice> {
+        let (request, by_load) = self.queue.request(line, ticket)?;
+        let request = PickRequest { hold: request.hold.filter(|_| held), ..request };
+        let choice = choose_in(self.view(), now, &request, Scope::WithSlot).ok()?;
+        let reason = if choice.reason == Reason::Load { by_load } else { choice.reason };
+        Some(Choice { reason, ..choice })
+    }
+
+    /// Whether the change may have brought this line a place. What is queued changes with time alone, too.
+    fn concerns(&self, now: Time, stir: Stir, line: &Line) -> bool {
         match stir {
+            _ if line.held.is_some() => self.may_place(now, line),
             Stir::Nothing => false,
             Stir::One(replica) => Branch::alone(self.view(), &line.request(Weight(0))).may_take(replica),
             Stir::All => true,
         }
     }
 
-    fn grant(&mut self, now: Time, ticket: Ticket, choice: &Choice) {
+    pub(super) fn grant(&mut self, now: Time, ticket: Ticket, choice: &Choice) {
         let Some(waiter) = self.queue.remove(ticket) else { return };
         let picked = self.settle_on(now, &waiter.request(), choice, Some(waiter.waiting));
         self.queue.tally.grants += 1;

@@ -30,9 +30,8 @@ impl Pool {
         if unqueued {
             // It may have been the last one in the way of a slot.
             self.refresh(lease.replica);
-            return self.settle(now);
         }
-        self.check();
+        self.settle(now);
     }
 
     /// All that a choice within this pool alone does.
@@ -62,7 +61,7 @@ impl Pool {
         self.prng.next();
     }
 
-    /// Takes the place that was chosen, and charges it where slots are known.
+    /// Takes the place that was chosen, and charges it where requests may have to wait.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
@@ -94,7 +93,9 @@ impl Pool {
                 .predictor
                 .as_mut()
                 .and_then(|predictor| predictor.sent(now, replica.seat, &request.prompt, choice.depth)),
-            charge: waiting.filter(|_| self.has_slots()).map(|waiting| self.charge(now, waiting)),
+            charge: waiting
+                .filter(|_| self.has_slots() || request.hold.is_some())
+                .map(|waiting| self.charge(now, waiting)),
         };
         self.update_row(choice.replica);
         Picked { lease, replica: choice.replica, reason: choice.reason, spilled: choice.spilled }

@@ -62,11 +62,21 @@ impl Burden {
             let done = seconds(self.since, now).min(fit.seconds(self.begun) * self.slowness * self.believed);
             wait = fit.seconds(self.total) * self.slowness - done;
         }
-        if self.foreign.waiting > 0 {
-            let queued = f64::from(self.foreign.waiting) * usual.prefill * self.slowness;
-            wait += (queued - seconds(self.foreign.at, now)).max(0.0);
+        (wait + self.foreign_left(now, usual)).max(0.0)
+    }
+
+    /// Seconds of what the engine works on that time alone will have it believed to have done.
+    pub(super) fn begun_left(&self, now: Time, fit: &Fit) -> f64 {
+        (fit.seconds(self.begun) * self.slowness * self.believed - seconds(self.since, now)).max(0.0)
+    }
+
+    /// Seconds of prefill that others were seen to have waiting and that are not done.
+    pub(super) fn foreign_left(&self, now: Time, usual: Usual) -> f64 {
+        if self.foreign.waiting == 0 {
+            return 0.0;
         }
-        wait.max(0.0)
+        let queued = f64::from(self.foreign.waiting) * usual.prefill * self.slowness;
+        (queued - seconds(self.foreign.at, now)).max(0.0)
     }
 
     /// Requests of others.

@@ -18,7 +18,10 @@ impl Queue {
             if waiter.is_fresh() {
                 let id: FlowId = waiter.flow();
                 let flow = &self.flows.flows[&id];
-                assert!(flow.waiting.contains(&(waiter.line(), *ticket)), "a fresh one waits with its key");
+                assert!(
+                    flow.waiting.contains(&(waiter.line(), waiter.due(), *ticket)),
+                    "a fresh one waits with its key"
+                );
                 in_flows += 1;
                 heads.insert((waiter.line(), id.rank(flow)));
             } else {

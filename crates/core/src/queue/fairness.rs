@@ -13,6 +13,7 @@
 use super::line::LineId;
 use super::{Rank, Ticket};
 use crate::ids::KeyIndex;
+use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,8 @@ pub(super) struct Flow {
     floor: u64,
     /// When it last had its turn or began to wait: the order of equal counters.
     pub(super) turn: u64,
-    pub(super) waiting: BTreeSet<(LineId, Ticket)>,
+    /// In each line in the order of [`due`](super::held::due).
+    pub(super) waiting: BTreeSet<(LineId, Time, Ticket)>,
 }
 
 /// Keys that wait or owe: at most one per key and class that were ever seen.
@@ -73,14 +75,14 @@ impl Charge {
 impl Flow {
     /// The lines in which it waits.
     pub(super) fn lines(&self) -> Vec<LineId> {
-        let mut lines: Vec<LineId> = self.waiting.iter().map(|(line, _)| *line).collect();
+        let mut lines: Vec<LineId> = self.waiting.iter().map(|(line, ..)| *line).collect();
         lines.dedup();
         lines
     }
 
-    pub(super) fn first_in(&self, line: LineId) -> Option<Ticket> {
-        let (found, ticket) = self.waiting.range((line, Ticket(0))..).next()?;
-        (*found == line).then_some(*ticket)
+    pub(super) fn first_in(&self, line: LineId) -> Option<(Time, Ticket)> {
+        let (found, due, ticket) = self.waiting.range((line, Time::ZERO, Ticket(0))..).next()?;
+        (*found == line).then_some((*due, *ticket))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Requests that can go to the same replicas.
 
-use crate::ids::{KeyIndex, ModelId, ReplicaId};
+use crate::ids::{KeyIndex, ModelId, ReplicaId, RouteIndex};
 use crate::modes::Mode;
 use crate::pick::PickRequest;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Never given out twice by a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +14,14 @@ pub(crate) struct LineId(pub(super) u64);
 
 /// Replicas that a request has tried, in order of their ids.
 pub(crate) type Tried = SmallVec<[ReplicaId; 4]>;
+
+/// Late binding: its requests wait, also for want of a replica with little enough prefill queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) hold: Duration,
+    /// The only route that they are of: where as many wait as may, one of its own goes on.
+    pub(crate) route: RouteIndex,
+}
 
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -24,6 +33,7 @@ pub(crate) struct Line {
     pub(crate) has_fallback: bool,
     /// They go where they cost least; the others by the five steps.
     pub(crate) by_cost: bool,
+    pub(crate) held: Option<Held>,
     /// Of each key (in each class) that waits here one, and of the retries all.
     pub(super) heads: BTreeSet<Rank>,
 }
@@ -42,16 +52,18 @@ pub(crate) struct Rank {
 }
 
 impl Line {
-    pub(super) fn new(request: &PickRequest<'_>, tried: Tried) -> Self {
+    pub(super) fn new(request: &PickRequest<'_>, tried: Tried, route: RouteIndex) -> Self {
         let PickRequest { model, only, has_fallback, .. } = *request;
-        Self { model, tried, only, has_fallback, by_cost: by_cost(request), heads: BTreeSet::new() }
+        let (by_cost, held) = (by_cost(request), held(request, route));
+        Self { model, tried, only, has_fallback, by_cost, held, heads: BTreeSet::new() }
     }
 
     /// Its requests can go where this one can, and wait as long.
-    pub(super) fn takes(&self, request: &PickRequest<'_>, tried: &Tried) -> bool {
+    pub(super) fn takes(&self, request: &PickRequest<'_>, tried: &Tried, route: RouteIndex) -> bool {
         let PickRequest { model, only, has_fallback, .. } = *request;
         let same = (self.model, self.only, self.has_fallback) == (model, only, has_fallback);
-        same && self.by_cost == by_cost(request) && self.tried == *tried
+        let chosen_alike = (self.by_cost, self.held) == (by_cost(request), held(request, route));
+        same && chosen_alike && self.tried == *tried
     }
 
     /// Who is first here. A line without anybody is removed, so there is always one.
@@ -69,6 +81,10 @@ impl Line {
 
 fn by_cost(request: &PickRequest<'_>) -> bool {
     matches!(request.mode, Mode::Predictive)
+}
+
+fn held(request: &PickRequest<'_>, route: RouteIndex) -> Option<Held> {
+    request.hold().map(|hold| Held { hold, route })
 }
 
 /// The tried replicas as a line knows them: a set.
@@ -89,9 +105,9 @@ mod tests {
         let asks = |mode| PickRequest { mode, ..PickRequest::default() };
         for (mode, by_cost) in [(Mode::Predictive, true), (Mode::Adaptive, false), (Mode::RoundRobin, false)]
         {
-            let line = Line::new(&asks(mode), Tried::new());
-            assert_eq!(line.takes(&asks(Mode::Predictive), &Tried::new()), by_cost);
-            assert_eq!(line.takes(&asks(Mode::Adaptive), &Tried::new()), !by_cost);
+            let line = Line::new(&asks(mode), Tried::new(), RouteIndex(0));
+            let takes = |mode| line.takes(&asks(mode), &Tried::new(), RouteIndex(0));
+            assert_eq!((takes(Mode::Predictive), takes(Mode::Adaptive)), (by_cost, !by_cost));
             assert_eq!(matches!(line.request(Weight(0)).mode, Mode::Predictive), by_cost);
         }
     }

@@ -3,8 +3,9 @@
 
 use super::crowd::Crowd;
 use super::fairness::{Flow, Flows};
+use super::held::due;
 use super::line::{LineId, tried};
-use super::{Charge, FlowId, Line, QueueDepth, QueueKey, QueueLimits, QueueSnapshot, Rank, Ticket, Waiting};
+use super::{Charge, FlowId, Line, QueueLimits, Rank, Ticket, Waiting};
 use crate::ids::{ReplicaId, RouteIndex, Session, Weight};
 use crate::modes::Mode;
 use crate::pick::{PickRequest, Prompt, Reason};
@@ -13,9 +14,6 @@ use crate::window::Window;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Keys that a snapshot names.
-const MOST_KEYS: usize = 100;
 
 /// What of the replicas has changed since places were last given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +39,10 @@ pub(crate) struct Waiter {
     line: LineId,
     /// False for a retry.
     fresh: bool,
-    since: Time,
+    pub(super) since: Time,
+    /// Its place among those of its key.
+    due: Time,
+    hold: Option<Duration>,
 }
 
 /// A prompt that outlives the request's call.
@@ -87,6 +88,7 @@ pub(crate) struct Tally {
     pub(crate) timeouts: u64,
     pub(crate) denied: u64,
     pub(crate) left: u64,
+    pub(crate) sent_on: u64,
 }
 
 impl Queue {
@@ -130,27 +132,37 @@ impl Queue {
         self.routes.range(not_above).rev().find_map(lowest)?
     }
 
-    pub(crate) fn push(&mut self, now: Time, request: &PickRequest<'_>, waiting: Waiting) -> Ticket {
+    /// `prefill`: seconds that its prompt is expected to take, where that decides who of a key goes first; else 0.
+    pub(crate) fn push(
+        &mut self,
+        now: Time,
+        request: &PickRequest<'_>,
+        waiting: Waiting,
+        prefill: f64,
+    ) -> Ticket {
         let ticket = Ticket(self.next_serial());
-        let line = self.line_for(request);
+        let line = self.line_for(request, waiting.route);
         let fresh = request.tried.is_empty();
-        // Where pins do not decide, whoever has waited takes the slot that comes free.
+        // Where pins do not decide, whoever has waited takes the slot that comes free; by cost the last turn breaks ties.
         let pins = request.mode.takes_five_steps();
+        let last_turn = pins || matches!(request.mode, Mode::Predictive);
         let waiter = Waiter {
             weight: request.weight,
             waiting,
-            session: request.session.filter(|_| pins),
+            session: request.session.filter(|_| last_turn),
             prefix: request.prefix.filter(|_| pins),
             prompt: OwnedPrompt::of(&request.prompt),
             by_load: request.mode.by_load(),
             line,
             fresh,
             since: now,
+            due: due(now, prefill),
+            hold: request.hold,
         };
         let rank = if fresh {
             let id = waiter.flow();
             let flow = self.flows.activate(id, ticket.0);
-            flow.waiting.insert((line, ticket));
+            flow.waiting.insert((line, waiter.due, ticket));
             id.rank(flow)
         } else {
             waiter.retry_rank(ticket)
@@ -206,9 +218,10 @@ impl Queue {
     }
 
     /// The request that a line's rank stands for.
-    pub(crate) fn at(&self, id: LineId, rank: Rank) -> Option<Ticket> {
+    /// The earliest due one of its key.
+    pub(crate) fn at(&self, id: LineId, rank: Rank) -> Option<(Time, Ticket)> {
         if !rank.fresh {
-            return Some(Ticket(rank.turn));
+            return Some((Time::ZERO, Ticket(rank.turn)));
         }
         let flow = FlowId { priority: rank.class.0, key: rank.key };
         self.flows.flows.get(&flow)?.first_in(id)
@@ -219,6 +232,11 @@ impl Queue {
         let waiter = self.waiters.get(&ticket)?;
         let (session, prefix, prompt) = (waiter.session, waiter.prefix, waiter.prompt.prompt());
         Some((PickRequest { session, prefix, prompt, ..line.request(waiter.weight) }, waiter.by_load))
+    }
+
+    /// The line that it waits in.
+    pub(crate) fn line_of(&self, ticket: Ticket) -> Option<&Line> {
+        self.lines.get(&self.waiters.get(&ticket)?.line)
     }
 
     pub(crate) fn of_line(&self, id: LineId) -> Vec<Ticket> {
@@ -245,56 +263,6 @@ impl Queue {
         }
     }
 
-    pub(crate) fn snapshot(&self, now: Time) -> QueueSnapshot {
-        let wait = |tickets: Option<&Ticket>| {
-            let waiter = tickets.and_then(|ticket| self.waiters.get(ticket));
-            waiter.map_or(Duration::ZERO, |waiter| now.since(waiter.since))
-        };
-        let depth = |((route, class), crowd): (&(RouteIndex, Reverse<i32>), &Crowd)| QueueDepth {
-            route: *route,
-            priority: class.0,
-            waiting: crowd.tickets().len(),
-            oldest: wait(crowd.tickets().first()),
-        };
-        QueueSnapshot {
-            waiting: self.routes.iter().map(depth).collect(),
-            oldest: wait(self.waiters.keys().next()),
-            grants: self.tally.grants,
-            refused: self.tally.refused,
-            timeouts: self.tally.timeouts,
-            denied: self.tally.denied,
-            left: self.tally.left,
-            keys: self.keys(),
-        }
-    }
-
-    fn keys(&self) -> Vec<QueueKey> {
-        let waits = |(_, flow): &(&FlowId, &Flow)| !flow.waiting.is_empty();
-        let mut keys: Vec<QueueKey> = self
-            .flows
-            .flows
-            .iter()
-            .filter(waits)
-            .map(|(id, flow)| QueueKey {
-                key: id.key,
-                priority: id.priority,
-                waiting: flow.waiting.len(),
-                served_tokens: flow.counter,
-            })
-            .collect();
-        keys.sort_by_key(|key| Reverse(key.waiting));
-        keys.truncate(MOST_KEYS);
-        let mut least = BTreeMap::new();
-        for key in &keys {
-            let of_class = least.entry(key.priority).or_insert(key.served_tokens);
-            *of_class = key.served_tokens.min(*of_class);
-        }
-        for key in &mut keys {
-            key.served_tokens -= least.get(&key.priority).copied().unwrap_or(0);
-        }
-        keys
-    }
-
     /// The last number that was given out.
     pub(super) fn serial(&self) -> u64 {
         self.serial
@@ -306,13 +274,13 @@ impl Queue {
     }
 
     /// The line of requests that can go where this one can.
-    fn line_for(&mut self, request: &PickRequest<'_>) -> LineId {
+    fn line_for(&mut self, request: &PickRequest<'_>, route: RouteIndex) -> LineId {
         let tried = tried(request.tried);
-        if let Some((id, _)) = self.lines.iter().find(|(_, line)| line.takes(request, &tried)) {
+        if let Some((id, _)) = self.lines.iter().find(|(_, line)| line.takes(request, &tried, route)) {
             return *id;
         }
         let id = LineId(self.next_serial());
-        self.lines.insert(id, Line::new(request, tried));
+        self.lines.insert(id, Line::new(request, tried, route));
         id
     }
 
@@ -320,7 +288,7 @@ impl Queue {
     fn leave_flow(&mut self, waiter: &Waiter, ticket: Ticket) -> Option<Rank> {
         let id = waiter.flow();
         let flow = self.flows.flows.get_mut(&id)?;
-        flow.waiting.remove(&(waiter.line, ticket));
+        flow.waiting.remove(&(waiter.line, waiter.due, ticket));
         flow.first_in(waiter.line).is_none().then(|| id.rank(flow))
     }
 
@@ -343,7 +311,8 @@ impl Queue {
 impl Waiter {
     /// What there is to reserve.
     pub(crate) fn request(&self) -> PickRequest<'_> {
-        PickRequest { weight: self.weight, prompt: self.prompt.prompt(), ..PickRequest::default() }
+        let (weight, prompt) = (self.weight, self.prompt.prompt());
+        PickRequest { weight, prompt, hold: self.hold, ..PickRequest::default() }
     }
 
     pub(crate) fn flow(&self) -> FlowId {
@@ -354,11 +323,15 @@ impl Waiter {
         self.fresh
     }
 
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
     pub(super) fn line(&self) -> LineId {
         self.line
     }
 
-    fn place(&self) -> (RouteIndex, Reverse<i32>) {
+    pub(super) fn place(&self) -> (RouteIndex, Reverse<i32>) {
         (self.waiting.route, Reverse(self.waiting.priority))
     }
 
@@ -375,7 +348,7 @@ impl Waiter {
 impl Line {
     /// What its requests have in common.
     pub(crate) fn request(&self, weight: Weight) -> PickRequest<'_> {
-        let Self { model, only, tried, has_fallback, by_cost, .. } = self;
+        let Self { model, only, tried, has_fallback, by_cost, held, .. } = self;
         PickRequest {
             mode: if *by_cost { Mode::Predictive } else { Mode::Adaptive },
             model: *model,
@@ -383,6 +356,7 @@ impl Line {
             tried,
             only: *only,
             has_fallback: *has_fallback,
+            hold: held.map(|held| held.hold),
             ..PickRequest::default()
         }
     }

@@ -39,7 +39,7 @@ impl Gateway {
     /// all known from the start.
     #[must_use]
     pub fn new(pool: PoolSettings, settings: &Settings, slots: Option<u32>, seed: u64) -> Self {
-        let choosing = if pool.predict { Choosing::Predictive } else { Choosing::Adaptive };
+        let choosing = if pool.predict { Choosing::Predictive { hold: None } } else { Choosing::Adaptive };
         let pool = PoolPart { settings: pool, replicas: settings.replicas, slots, scraped: true };
         let route = RoutePart { choosing, targets: vec![0], fallback: None, queue: QueueLimits::default() };
         Self::of(vec![pool], vec![route], settings, seed)
@@ -137,17 +137,15 @@ impl Gateway {
         self.prompt_blocks.extend(job.blocks.iter().skip(step - 1).step_by(step).take(known));
         let home = |id: &ReplicaId| self.homes.get(id.0 as usize).copied();
         let tried: Vec<Home> = ask.tried.iter().filter_map(home).collect();
-        let (targets, mode, has_fallback) = self.routes.get_mut(job.route.0 as usize)?.way(ask.fallback)?;
+        let (targets, of_route) = self.routes.get_mut(job.route.0 as usize)?.way(ask.fallback)?;
         let blocks = &self.prompt_blocks;
         let prompt = Prompt { tokens: job.prompt_tokens, blocks, block_tokens, whole_answer: !job.stream };
         let request = PickRequest {
             prompt,
-            mode,
             weight: Weight::from_prompt_tokens(u64::from(job.prompt_tokens)),
             session: job.session,
             prefix: job.prefix,
-            has_fallback,
-            ..PickRequest::default()
+            ..of_route
         };
         Some(targets.enter(&mut self.pools, &request, &tried, f))
     }

@@ -4,6 +4,7 @@ use sluicegate_core::{
     Lane, Mode, PickRequest, Policies, Pool, PoolSettings, QueueLimits, ReplicaId, Scoring, Shares,
     TargetIndex, Turns,
 };
+use std::time::Duration;
 
 /// A mode of the core with what it goes by.
 #[derive(Clone, Debug)]
@@ -13,7 +14,10 @@ pub enum Choosing {
     /// The target by its share, then the five steps inside it.
     Weighted(Shares),
     /// The lowest predicted cost.
-    Predictive,
+    Predictive {
+        /// Late binding.
+        hold: Option<Duration>,
+    },
     /// One LIVE replica after the other.
     RoundRobin,
     /// The largest total of weighted scores; a decision service is not asked.
@@ -21,13 +25,20 @@ pub enum Choosing {
 }
 
 impl Choosing {
-    pub(super) fn mode(&self) -> Mode<'_> {
+    fn mode(&self) -> Mode<'_> {
         match self {
             Self::Adaptive => Mode::Adaptive,
             Self::Weighted(shares) => Mode::Weighted(shares),
-            Self::Predictive => Mode::Predictive,
+            Self::Predictive { .. } => Mode::Predictive,
             Self::RoundRobin => Mode::RoundRobin,
             Self::Policy(policies) => Mode::Policy(Scoring { policies, decision: None }),
+        }
+    }
+
+    fn hold(&self) -> Option<Duration> {
+        match self {
+            Self::Predictive { hold } => *hold,
+            Self::Adaptive | Self::Weighted(_) | Self::RoundRobin | Self::Policy(_) => None,
         }
     }
 }
@@ -85,12 +96,17 @@ impl Route {
         }
     }
 
-    /// The targets of one way, with the mode, and whether there is another way besides.
-    pub(super) fn way(&mut self, fallback: bool) -> Option<(&mut Targets, Mode<'_>, bool)> {
+    /// The targets of one way, and what the route says of each request that goes there.
+    pub(super) fn way(&mut self, fallback: bool) -> Option<(&mut Targets, PickRequest<'_>)> {
+        let (mode, hold) = (self.choosing.mode(), self.choosing.hold());
         match (&mut self.fallback, fallback) {
-            (Some(targets), true) => Some((targets, Mode::Adaptive, false)),
+            (Some(targets), true) => Some((targets, PickRequest::default())),
             (None, true) => None,
-            (other, false) => Some((&mut self.targets, self.choosing.mode(), other.is_some())),
+            (other, false) => {
+                let has_fallback = other.is_some();
+                let request = PickRequest { mode, hold, has_fallback, ..PickRequest::default() };
+                Some((&mut self.targets, request))
+            }
         }
     }
 

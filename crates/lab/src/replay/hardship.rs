@@ -157,7 +157,7 @@ impl Decider for Apart {
 mod tests {
     use super::*;
     use crate::engine::Profile;
-    use crate::replay::{Policy, run, settings};
+    use crate::replay::{Given, Policy, run, settings};
     use std::time::Duration;
 
     fn jobs() -> Vec<Job> {
@@ -165,9 +165,13 @@ mod tests {
         (0..300).map(|i| Job::unique(at(i), 2000, 50)).collect()
     }
 
+    fn given() -> Given {
+        Given { slots: 16, ..Given::of(&Profile::fast()) }
+    }
+
     fn played(policy: Policy, hardship: Hardship) -> crate::replay::Run {
         let settings = settings(4, Profile::fast());
-        let decider = Apart::new(hardship, 4, 1, |seed| policy.decider(&settings, 16, seed));
+        let decider = Apart::new(hardship, 4, 1, |seed| policy.decider(&settings, given(), seed));
         run(&settings, decider, &jobs(), |_| {})
     }
 
@@ -187,7 +191,7 @@ mod tests {
     #[test]
     fn without_any_it_is_the_gateway_alone() {
         let settings = settings(4, Profile::fast());
-        let alone = run(&settings, Policy::Predictive.decider(&settings, 16, 1), &jobs(), |_| {});
+        let alone = run(&settings, Policy::Predictive.decider(&settings, given(), 1), &jobs(), |_| {});
         let placed = |run: &crate::replay::Run| {
             run.records.iter().map(|r| (r.job, r.replica, r.first_byte)).collect::<Vec<_>>()
         };

@@ -1,12 +1,14 @@
 //! Policies by name.
 
-use crate::fleet::{Decider, Gateway, Settings};
+use crate::engine::Profile;
+use crate::fleet::{Choosing, Decider, Gateway, Settings};
 use crate::rivals::{
     Bench, BoundedHash, CacheAware, Freshness, LeastConnections, LeastPrefill, Oracle, Overlap, PowerOfTwo,
     Product, Random, Rival, RoundRobin, Scorers, SessionHash,
 };
 use sluicegate_core::{AffinityMode, AffinitySettings, LoadSource, PoolSettings, WaitingCounts};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A way to choose replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,8 +55,27 @@ pub enum Policy {
     Predictive,
     /// `predictive` with known slots and our queue.
     PredictiveSlots,
+    /// `predictive` with late binding, slots unknown.
+    PredictiveHold,
     /// The bar: predicted cost with exact knowledge.
     Oracle,
+}
+
+/// What some policies go by.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// What `*-slots` takes for known.
+    pub slots: u32,
+    /// What `predictive-hold` holds requests back for.
+    pub hold: Duration,
+}
+
+impl Given {
+    /// As many slots as the engine runs requests at once, and a tenth of a second.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        Self { slots: profile.max_num_seqs, hold: Duration::from_millis(100) }
+    }
 }
 
 /// No policy has that name.
@@ -64,7 +85,7 @@ pub struct UnknownPolicy(String);
 
 impl Policy {
     /// All of them, rivals first, the bar last.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastConnections,
@@ -86,6 +107,7 @@ impl Policy {
         Self::ConsistentEngine,
         Self::Predictive,
         Self::PredictiveSlots,
+        Self::PredictiveHold,
         Self::Oracle,
     ];
 
@@ -114,13 +136,15 @@ impl Policy {
             Self::ConsistentEngine => "consistent-engine",
             Self::Predictive => "predictive",
             Self::PredictiveSlots => "predictive-slots",
+            Self::PredictiveHold => "predictive-hold",
             Self::Oracle => "oracle",
         }
     }
 
-    /// The policy in front of these replicas. `slots` is what `*-slots` takes for known.
+    /// The policy in front of these replicas.
     #[must_use]
-    pub fn decider(self, settings: &Settings, slots: u32, seed: u64) -> Box<dyn Decider + Send> {
+    pub fn decider(self, settings: &Settings, given: Given, seed: u64) -> Box<dyn Decider + Send> {
+        let Given { slots, hold } = given;
         let (n, profile) = (settings.replicas, &settings.profile);
         let (blocks, block_tokens) = (profile.kv_blocks, profile.block_tokens);
         let ours = |pool: PoolSettings, slots| -> Box<dyn Decider + Send> {
@@ -157,6 +181,10 @@ impl Policy {
             }
             Self::Predictive => ours(predict(), None),
             Self::PredictiveSlots => ours(predict(), Some(slots)),
+            Self::PredictiveHold => {
+                let choosing = Choosing::Predictive { hold: Some(hold) };
+                Box::new(Gateway::new(predict(), settings, None, seed).with_mode(&choosing))
+            }
             Self::Oracle => bench(Oracle::default(), n),
         }
     }

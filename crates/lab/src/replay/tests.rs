@@ -29,12 +29,17 @@ fn traffic(seed: u64, requests: usize, rate: f64) -> Vec<Job> {
     (0..requests).map(job).collect()
 }
 
+/// Few slots.
+fn given() -> Given {
+    Given { slots: 4, ..Given::of(&Profile::h100()) }
+}
+
 #[test]
 fn every_policy_serves_everything_and_the_same_seed_is_the_same_run() {
     let settings = settings(3, Profile::h100());
     let jobs = at_speed(&traffic(1, 150, 5.0), 1.0);
     for policy in Policy::ALL {
-        let play = || run(&settings, policy.decider(&settings, 4, 9), &jobs, |_| {});
+        let play = || run(&settings, policy.decider(&settings, given(), 9), &jobs, |_| {});
         let first = play();
         let summary = Summary::of(&first);
         assert_eq!((summary.ok, first.records.len()), (jobs.len(), jobs.len()), "{}", policy.name());
@@ -50,7 +55,7 @@ fn at_light_load_the_first_byte_takes_as_long_as_the_prefill() {
     let settings = settings(4, profile.clone());
     let jobs = at_speed(&traffic(2, 60, 0.02), 1.0);
     for policy in [Policy::RoundRobin, Policy::Adaptive, Policy::Oracle] {
-        let run = run(&settings, policy.decider(&settings, 4, 9), &jobs, |_| {});
+        let run = run(&settings, policy.decider(&settings, given(), 9), &jobs, |_| {});
         for record in &run.records {
             let cold = record.prompt_tokens - record.cached_tokens;
             let steps = cold.div_ceil(profile.max_num_batched_tokens);
@@ -63,6 +68,21 @@ fn at_light_load_the_first_byte_takes_as_long_as_the_prefill() {
 }
 
 #[test]
+fn late_binding_brings_first_bytes_forward_where_there_are_queues_and_loses_nobody() {
+    let jobs = traffic(5, 1_000, 5.0);
+    let settings = settings(2, Profile::h100());
+    let jobs = at_speed(&jobs, capacity(&settings, &jobs).speed * 0.9);
+    let ttft = |policy: Policy| {
+        let run = run(&settings, policy.decider(&settings, given(), 1), &jobs, |_| {});
+        assert!(run.records.iter().all(|record| record.outcome == Outcome::Ok), "{}", policy.name());
+        assert_eq!(run.records.len(), jobs.len());
+        Summary::of(&run).ttft.mean
+    };
+    let (at_once, held) = (ttft(Policy::Predictive), ttft(Policy::PredictiveHold));
+    assert!(held < at_once * 0.95, "{held} held back, {at_once} at once");
+}
+
+#[test]
 fn capacity_grows_with_the_fleet_and_loads_it() {
     let jobs = traffic(3, 1_500, 5.0);
     let rate = |replicas| capacity(&settings(replicas, Profile::h100()), &jobs).requests_per_second;
@@ -72,7 +92,7 @@ fn capacity_grows_with_the_fleet_and_loads_it() {
     let capacity = capacity(&settings, &jobs);
     let ttft = |load: f64| {
         let jobs = at_speed(&jobs, capacity.speed * load);
-        let run = run(&settings, Policy::RoundRobin.decider(&settings, 0, 1), &jobs, |_| {});
+        let run = run(&settings, Policy::RoundRobin.decider(&settings, given(), 1), &jobs, |_| {});
         assert!(run.records.iter().all(|record| record.outcome == Outcome::Ok));
         Summary::of(&run).ttft.mean
     };

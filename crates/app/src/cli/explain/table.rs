@@ -62,6 +62,8 @@ fn result(outcome: &OutcomeView) -> String {
         OutcomeView::NoReplica { reason } => format!("no replica ({reason})"),
         OutcomeView::Waits { ahead: 0 } => "waits for a slot, first in line".into(),
         OutcomeView::Waits { ahead } => format!("waits for a slot, behind {ahead}"),
+        OutcomeView::Held { ahead: 0 } => "held back, first in line".into(),
+        OutcomeView::Held { ahead } => format!("held back, behind {ahead}"),
         OutcomeView::QueueFull { retry_after_seconds } => {
             format!("refused (queue_full), to be tried again after {retry_after_seconds} s")
         }
@@ -207,6 +209,8 @@ and of their weights, where a heavy prompt weighs more than 1.
         for (outcome, text) in [
             (OutcomeView::Waits { ahead: 0 }, "waits for a slot, first in line"),
             (OutcomeView::Waits { ahead: 3 }, "waits for a slot, behind 3"),
+            (OutcomeView::Held { ahead: 0 }, "held back, first in line"),
+            (OutcomeView::Held { ahead: 2 }, "held back, behind 2"),
             (
                 OutcomeView::QueueFull { retry_after_seconds: 7 },
                 "refused (queue_full), to be tried again after 7 s",

@@ -15,7 +15,7 @@ use crate::config::read::Set;
 pub(super) fn mode_by_itself(first: Option<&Set<Pool>>) -> RouteMode {
     match first.map(|pool| pool.value.affinity.value.mode.value) {
         Some(AffinityMode::Consistent | AffinityMode::Off) => RouteMode::Adaptive,
-        Some(AffinityMode::Pins) | None => RouteMode::Predictive,
+        Some(AffinityMode::Pins) | None => RouteMode::Predictive { hold: None },
     }
 }
 

@@ -187,7 +187,7 @@ fn plan(pool: &Pool, problems: &mut Problems<'_>) -> Option<PoolPlan> {
 /// Pools learn to predict where some route chooses by that.
 pub(super) fn learn_for(routes: &RoutesPlan, pools: &mut [PoolPlan]) {
     let predicts = |route: &&RoutePlan| match &route.mode {
-        RouteMode::Predictive => true,
+        RouteMode::Predictive { .. } => true,
         RouteMode::Policy(policies) => policies.predict(),
         RouteMode::Adaptive | RouteMode::Weighted(_) | RouteMode::RoundRobin => false,
     };

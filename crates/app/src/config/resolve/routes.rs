@@ -198,7 +198,7 @@ fn queue_that_nobody_is_in(
 ) {
     let mut used = chosen.targets.iter().filter_map(|target| pools.all.get(target.pool));
     let queues = |pool: &Set<Pool>| !pool.value.slots.sound || pool.value.slots.value != Slots::Unknown;
-    if used.any(queues) {
+    if chosen.mode.hold().is_some() || used.any(queues) {
         return;
     }
     let queue = &route.queue.value;

@@ -6,6 +6,7 @@ use sluicegate_core::{Policies, Policy, Shares};
 use sluicegate_proxy::plan::{FallbackPlan, RouteMode, TargetPlan};
 
 use super::affinity;
+use super::hold;
 use super::routes::Pools;
 use crate::config::choices::Mode;
 use crate::config::diagnostics::{Origin, Problems};
@@ -44,7 +45,7 @@ pub(super) fn chosen(
         }
     }
     let first = plans.iter().flatten().next().and_then(|plan| pools.all.get(plan.pool));
-    let mode = mode(route, affinity::mode_by_itself(first), problems);
+    let mode = mode(route, &affinity::mode_by_itself(first), problems);
     let fallback = route.value.fallback.value.as_ref().map(|own| fallback(own, route, pools, problems));
     let plans: Option<Vec<TargetPlan>> = plans.into_iter().collect();
     let (targets, mode) = (plans.filter(|plans| !plans.is_empty())?, mode?);
@@ -98,7 +99,7 @@ fn fallback(
 }
 
 /// What the mode's name, the weights and the policies add up to, and `by_itself` where there is none of them.
-fn mode(route: &Set<Route>, by_itself: RouteMode, problems: &mut Problems<'_>) -> Option<RouteMode> {
+fn mode(route: &Set<Route>, by_itself: &RouteMode, problems: &mut Problems<'_>) -> Option<RouteMode> {
     let before = problems.count();
     let Route { mode, targets, policies, .. } = &route.value;
     let weighted = targets.value.iter().find(|target| target.value.weight.given());
@@ -116,15 +117,18 @@ fn mode(route: &Set<Route>, by_itself: RouteMode, problems: &mut Problems<'_>) -
         Mode::Weighted
     } else if policies.given() {
         Mode::Policy
+    } else if matches!(by_itself, RouteMode::Predictive { .. }) {
+        Mode::Predictive
     } else {
-        return Some(by_itself);
+        Mode::Adaptive
     };
+    let hold = hold::hold(&route.value, word, problems);
     let made = match word {
         Mode::Weighted => shape.shares(problems).map(RouteMode::Weighted),
         Mode::Policy => shape.policies(problems).map(RouteMode::Policy),
         Mode::Adaptive => shape.neither(word, problems).then_some(RouteMode::Adaptive),
         Mode::RoundRobin => shape.neither(word, problems).then_some(RouteMode::RoundRobin),
-        Mode::Predictive => shape.neither(word, problems).then_some(RouteMode::Predictive),
+        Mode::Predictive => shape.neither(word, problems).then_some(RouteMode::Predictive { hold }),
     };
     made.filter(|_| problems.count() == before)
 }

@@ -90,7 +90,7 @@ impl Samples {
             ),
             Family::histograms(
                 "sluicegate_queue_wait_seconds",
-                "Waiting for slots, of the requests that had to",
+                "Waiting in the gateway, of the requests that had to",
                 self.queue_wait,
             ),
         ]
