@@ -1,6 +1,7 @@
 //! Mode `predictive` and sessions whose prompts no hash can tell: short ones, or such as are not text.
 
 use crate::bench::{Bench, healthy, request, seconds};
+use crate::queue_bench::by;
 use sluicegate_core::*;
 
 fn bench() -> Bench {
@@ -132,4 +133,27 @@ fn a_request_without_a_session_makes_no_pin_and_a_session_lives_as_long_as_its_p
     assert_eq!(bench.pins(), (1, 0));
     bench.pass_with(seconds(61 * 60), |_, _| Some(healthy(0, 0)));
     assert_eq!(bench.pins(), (0, 0));
+}
+
+/// It goes where a slot comes free, and its next turns follow it there.
+#[test]
+fn a_session_that_has_waited_for_a_slot_is_known_by_its_pin_as_any_other() {
+    for waits_for in [0, 1] {
+        let mut bench = Bench::live(2, PoolSettings { predict: true, ..PoolSettings::default() });
+        (0..2).for_each(|id| bench.pool.set_slots(ReplicaId(id), Some(1)));
+        let mut full: Vec<Picked> = (8..10).map(|other| bench.placed_for(&named(other), by(1))).collect();
+        full.sort_by_key(|picked| picked.replica.0);
+        let ticket = bench.queued_for(&named(1), by(1));
+        bench.end(full.remove(waits_for).lease, Verdict::Success);
+        let (granted, mut picked) = bench.grants().remove(0);
+        assert_eq!((granted, picked.replica.0), (ticket, waits_for as u32));
+        bench.pool.answered(bench.now, &mut picked.lease);
+        bench.end(picked.lease, Verdict::Success);
+        bench.end(full.remove(0).lease, Verdict::Success);
+        assert_eq!(bench.pins(), (1, 0));
+        for _ in 0..4 {
+            bench.now = bench.now + seconds(1);
+            assert_eq!(bench.turn(&named(1)).0, waits_for as u32);
+        }
+    }
 }
