@@ -77,8 +77,10 @@ impl Mirror {
 
     /// How far each replica knows the prompt whose chained block hashes these are. Allocates nothing.
     pub(crate) fn find(&self, blocks: &[u64]) -> Match {
-        let (mut found, mut rest, mut depth) = (Match::default(), blocks, 0);
-        while let Some(node) = rest.first().and_then(|first| self.nodes.find(*first)) {
+        let (mut found, mut rest, mut depth, mut parent) = (Match::default(), blocks, 0, NONE);
+        while let Some(node) = rest.first().and_then(|first| self.nodes.find(*first))
+            && self.nodes.parent(node) == parent
+        {
             let run = self.nodes.run(node);
             let alike = alike(run, rest);
             depth += alike;
@@ -88,6 +90,7 @@ impl Mirror {
                 found.inside = true;
                 break;
             }
+            parent = node;
         }
         found
     }
@@ -157,11 +160,13 @@ impl Mirror {
         }
     }
 
-    /// Makes the tree have a path of just these blocks; returns its last node.
+    /// Makes the tree have a path of just these blocks; returns its last node. It ends before a block whose hash stands
+    /// elsewhere in the tree: clients choose what is hashed, and can make hashes meet or come again.
     fn grow(&mut self, replica: usize, blocks: &[u64]) -> u32 {
         let (mut rest, mut parent) = (blocks, NONE);
         while let Some(first) = rest.first() {
             let node = match self.nodes.find(*first) {
+                Some(node) if self.nodes.parent(node) != parent => break,
                 Some(node) => self.follow(replica, node, rest),
                 None => self.nodes.add(rest, parent),
             };

@@ -190,3 +190,21 @@ fn with_little_room_it_holds_no_more_and_always_the_last_prompt() {
         assert_eq!(mirror.depth(&mirror.find(blocks), replica) as usize, blocks.len());
     });
 }
+
+/// A parent that is its own child would have every later request of the pool walk in a circle.
+#[test]
+fn hashes_that_meet_or_come_again_leave_the_tree_whole() {
+    let mut rng = SplitMix64::new(5);
+    for _ in 0..2000 {
+        let mut mirror = mirror(3, 40);
+        for _ in 0..12 {
+            let blocks: Vec<u64> = (0..below(rng.next(), 50)).map(|_| rng.next() % 4).collect();
+            mirror.touch(below(rng.next(), 3), &blocks);
+            let found = mirror.find(&blocks);
+            assert!((0..3).all(|replica| mirror.depth(&found, replica) <= mirror.deepest(&found)));
+            check(&mirror);
+        }
+        (0..3).for_each(|replica| mirror.forget(replica));
+        assert_eq!(mirror.nodes.len(), 0);
+    }
+}
