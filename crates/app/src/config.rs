@@ -40,6 +40,7 @@ pub use discover::{ApiPlan, DiscoverPlan, DnsPlan, SourcePlan, Via};
 pub use docs::{DocsFormat, config_docs};
 pub(crate) use nearest::nearest;
 
+use crate::bounded_file;
 use diagnostics::{Origin, Problems};
 use read::{Reader, Value};
 use source::Source;
@@ -135,7 +136,7 @@ impl Config {
         };
         let (name, bytes) = match path.as_os_str() == "-" {
             true => ("standard input".to_owned(), from_stdin()),
-            false => (path.display().to_string(), std::fs::read(path)),
+            false => (path.display().to_string(), bounded_file::read(path, bounded_file::WRITTEN_BY_HAND)),
         };
         let text = bytes.map_err(|e| e.to_string()).and_then(|bytes| {
             String::from_utf8(bytes)

@@ -6,6 +6,7 @@
 pub mod admin;
 mod admin_client;
 pub mod app;
+mod bounded_file;
 pub mod cli;
 pub mod config;
 mod decisions;

@@ -19,7 +19,7 @@ mod tests;
 pub(crate) use files::{in_order, open};
 pub(crate) use filter::Filter;
 pub(crate) use groups::{By, Grouped, Groups, MOST_GROUPS};
-pub(crate) use lines::{Found, Lines};
+pub(crate) use lines::{Found, LONGEST_LINE, Lines};
 pub(crate) use moment::Moment;
 pub(crate) use reading::{Counts, read};
 pub(crate) use table::{align, plain, with_commas};

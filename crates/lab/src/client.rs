@@ -26,6 +26,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// A connection that breaks later than this after a request has gone out on it was not just being closed: the request has
 /// been worked on, and its failure is a failure. The gateway gives its replicas as long.
 const CLOSING_AT_MOST: Duration = Duration::from_secs(2);
+/// A page is there by then, or never.
+const PAGE_AT_MOST: Duration = Duration::from_secs(30);
 /// Bytes of an answer that is no stream, at most.
 const MAX_WHOLE: usize = 16 << 20;
 
@@ -81,12 +83,13 @@ impl Endpoint {
         Ok(Self { client, reused: Reused::default(), base, authorization: key.map(bearer).transpose()? })
     }
 
-    /// A GET.
+    /// A GET; given up after 30 s.
     ///
     /// # Errors
     /// How it ended without a whole answer.
     pub async fn get(&self, path: &str) -> Result<Whole, Outcome> {
-        whole(self.send(Request::get(self.uri(path)), Bytes::new()).await?).await
+        let page = async { whole(self.send(Request::get(self.uri(path)), Bytes::new()).await?).await };
+        tokio::time::timeout(PAGE_AT_MOST, page).await.unwrap_or(Err(Outcome::TimedOut))
     }
 
     /// A POST of JSON whose answer is no stream.

@@ -154,6 +154,8 @@ struct Shared {
     booked: Mutex<Booked>,
     /// Requests begun.
     taken: AtomicU64,
+    /// Whether all have begun.
+    all_taken: watch::Sender<bool>,
     began: Instant,
 }
 
@@ -165,7 +167,8 @@ impl Load {
     pub fn start(config: LoadConfig) -> Result<Self, BadTarget> {
         let endpoint = Endpoint::new(&config.base_url, config.key.as_deref())?;
         let (taken, began) = (AtomicU64::new(0), now());
-        let shared = Arc::new(Shared { config, endpoint, booked: Mutex::default(), taken, began });
+        let (booked, all_taken) = (Mutex::default(), watch::Sender::new(false));
+        let shared = Arc::new(Shared { config, endpoint, booked, taken, all_taken, began });
         let (stop, mut stopped) = watch::channel(false);
         let driven = Arc::clone(&shared);
         let driver = tokio::spawn(async move {
@@ -208,7 +211,24 @@ impl Shared {
         let over = self.config.duration.is_some_and(|duration| self.began.elapsed() >= duration);
         let most = self.config.requests.unwrap_or(u64::MAX);
         let next = |taken| (taken < most && !over).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
+        if taken.is_none_or(|taken| taken.saturating_add(1) >= most) {
+            self.all_taken.send_replace(true);
+        }
+        taken
+    }
+
+    /// Whether nothing is sent any more at that time.
+    fn is_after_the_end(&self, at: Instant) -> bool {
+        let after = at.saturating_duration_since(self.began);
+        self.config.duration.is_some_and(|duration| after >= duration)
+    }
+
+    /// Waits until no request is left to be sent.
+    async fn all_taken(&self) {
+        // The sender lives as long as we do.
+        let mut told = self.all_taken.subscribe();
+        let _all = told.wait_for(|all| *all).await;
     }
 
     fn book(&self) -> MutexGuard<'_, Booked> {
@@ -240,8 +260,7 @@ async fn arrive(shared: &Arc<Shared>, sessions: &mut JoinSet<()>, mut intervals:
     let permits = Arc::new(Semaphore::new(most.max(1)));
     let mut due = shared.began;
     loop {
-        let end = shared.config.duration.map(|duration| shared.began + duration);
-        if end.is_some_and(|end| due >= end) {
+        if shared.is_after_the_end(due) {
             return;
         }
         sleep_until(due).await;

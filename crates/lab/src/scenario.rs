@@ -24,6 +24,7 @@
 //! assert!(judge(&scenario, Chooser::Adaptive, &seen).iter().all(|finding| finding.passed));
 //! ```
 mod amount;
+mod bounds;
 mod chooser;
 mod judge;
 mod measure;

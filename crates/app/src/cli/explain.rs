@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{ExplainArgs, Failure, print};
 use crate::admin_client::AdminClient;
+use crate::bounded_file;
 use crate::inspect::ExplainedView;
 use crate::one_call::Answer;
 use crate::usage_sums::plain;
@@ -50,7 +51,7 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Vec<u8>> {
     let read = if file.as_os_str() == "-" {
         std::io::stdin().lock().read_to_end(&mut body).map(|_| body)
     } else {
-        std::fs::read(file)
+        bounded_file::read(file, bounded_file::RECORDED)
     };
     let body = read.with_context(|| format!("cannot read {}", file.display()))?;
     if args.key.is_none() && !args.decide {

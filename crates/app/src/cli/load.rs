@@ -14,6 +14,7 @@ use sluicegate_lab::client::Endpoint;
 use sluicegate_lab::load::{Goodput, Lengths, Load, LoadConfig, Report, first_model, probe};
 
 use super::{Failure, Signals, print, tell, times};
+use crate::bounded_file;
 
 /// How often the bar moves.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -215,5 +216,6 @@ fn follow(bar: &ProgressBar, load: &Load, config: &LoadConfig) {
 }
 
 fn read(path: &std::path::Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    bounded_file::read_text(path, bounded_file::RECORDED)
+        .with_context(|| format!("cannot read {}", path.display()))
 }

@@ -7,6 +7,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sluicegate_lab::engine::{Profile, StepCost};
 
+use crate::bounded_file;
+
 /// One engine. The names are those of the profile in `sluicegate_lab::engine`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +71,7 @@ impl ProfileFile {
     }
 
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| {
+        let text = bounded_file::read_text(path, bounded_file::WRITTEN_BY_HAND).with_context(|| {
             format!("{} is neither a known profile nor a file that can be read", path.display())
         })?;
         let file: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;

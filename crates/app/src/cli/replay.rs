@@ -126,6 +126,7 @@ fn run_policies(args: &ReplayArgs, profiles: &Profiles) -> Result<(), Failure> {
     };
     let HardshipArgs { slow_replicas, slowness, .. } = args.hardship;
     let settings = Settings { slow_replicas: slow_replicas.into(), slowness, ..equal };
+    trace.fits(speed).map_err(Failure::Usage)?;
     let jobs = at_speed(&jobs, speed);
     let contestants = policies.into_iter().map(|policy| contestant(args, policy, &settings, &jobs)).collect();
     let fleet = FleetFacts { replicas: args.replicas.into(), profile: profiles.all().name.clone() };

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::diagnostics::Origin;
 use super::read::{Lookup, Node, Reader, Value};
+use crate::bounded_file;
 
 /// A secret, given by reference and read when the file is loaded.
 #[derive(Clone)]
@@ -45,9 +46,13 @@ pub(super) fn fetch(reference: &str, lookup: Lookup<'_>) -> Result<String, (Stri
         Some(("env", name)) => lookup(name).ok_or_else(|| {
             (format!("the environment variable {name} is not set"), format!("set {name} before the start"))
         })?,
-        Some(("file", path)) => std::fs::read_to_string(path).map_err(|error| {
-            (format!("{path} cannot be read: {error}"), "the file holds the secret and nothing else".into())
-        })?,
+        Some(("file", path)) => bounded_file::read_text(path.as_ref(), bounded_file::WRITTEN_BY_HAND)
+            .map_err(|error| {
+                (
+                    format!("{path} cannot be read: {error}"),
+                    "the file holds the secret and nothing else".into(),
+                )
+            })?,
         _ => return Err(("a secret does not stand in the file itself".into(), NAME_ITS_PLACE.into())),
     };
     Ok(value.trim_end_matches(['\r', '\n']).to_owned())

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::Reading;
 use super::report::Tokens;
+use crate::bounded_file;
 
 /// Counters by engine. As a file: JSON.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -45,7 +46,8 @@ impl Baseline {
     }
 
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = bounded_file::read(path, bounded_file::WRITTEN_BY_HAND)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&bytes).with_context(|| format!("{} is no baseline", path.display()))
     }
 

@@ -52,6 +52,12 @@ fn seconds(text: &str) -> Option<f64> {
         time.trim_end_matches('Z').split_once('+').map_or(time.trim_end_matches('Z'), |(time, _)| time);
     let mut time = time.splitn(3, ':').map(str::parse::<f64>);
     let (hour, minute, second) = (time.next()?.ok()?, time.next()?.ok()?, time.next()?.ok()?);
+    let on_the_clock =
+        (0.0..24.0).contains(&hour) && (0.0..60.0).contains(&minute) && (0.0..61.0).contains(&second);
+    let in_the_calendar = (1..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !(on_the_clock && in_the_calendar) {
+        return None;
+    }
     Some(days(year, month, day) as f64 * 86_400.0 + hour * 3_600.0 + minute * 60.0 + second)
 }
 
@@ -78,6 +84,8 @@ mod tests {
         reader.line(b"2024-01-01 00:00:01.2500000,9,1").unwrap();
         assert!(reader.line(b"2024-01-01 00:00:01,x,1").is_err());
         assert!(reader.line(b"today,9,1").is_err());
+        assert!(reader.line(b"2024-99-99 00:00:01,9,1").is_err());
+        assert!(reader.line(b"2024-01-01 99:00:01,9,1").is_err());
         let jobs: Vec<Job> = reader.requests().0.into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs[0].arrives, jobs[0].prompt_tokens, jobs[0].output_tokens), (Time::ZERO, 374, 44));
         assert!((jobs[1].arrives.as_nanos() as f64 - 1.75e9).abs() < 1e4);

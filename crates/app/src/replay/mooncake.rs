@@ -12,6 +12,8 @@ use super::trace::{Reader, Recorded};
 
 /// Tokens that one id stands for.
 const ID_TOKENS: u32 = 512;
+/// The latest moment: some three hundred years.
+const LATEST_MILLIS: f64 = 1e13;
 
 pub(super) struct Mooncake {
     block_tokens: u32,
@@ -52,8 +54,8 @@ impl Mooncake {
 impl Reader for Mooncake {
     fn line(&mut self, line: &[u8]) -> Result<(), String> {
         let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        if !(line.timestamp.is_finite() && line.timestamp >= 0.0) {
-            return Err("`timestamp` is no moment".into());
+        if !(0.0..=LATEST_MILLIS).contains(&line.timestamp) {
+            return Err("`timestamp` is no moment in milliseconds".into());
         }
         self.lines.push(line);
         Ok(())
@@ -111,6 +113,8 @@ mod tests {
             reader.line(br#"{"timestamp":-1,"input_length":1,"output_length":9,"hash_ids":[]}"#).is_err()
         );
         assert!(reader.line(br#"{"timestamp":1}"#).is_err());
+        let far = br#"{"timestamp":1e300,"input_length":1,"output_length":9,"hash_ids":[]}"#;
+        assert!(reader.line(far).unwrap_err().contains("milliseconds"));
         let jobs: Vec<Job> = reader.requests().0.into_iter().map(|recorded| recorded.job).collect();
         assert_eq!((jobs.len(), jobs[0].prompt_tokens, jobs[0].output_tokens), (1, 1_200, 9));
         assert_eq!(jobs[0].arrives, Time::from_nanos(1_500_000_000));

@@ -90,3 +90,38 @@ fn a_usage_log_is_a_trace_whose_cached_tokens_tell_who_continues_whom() {
     };
     assert_eq!((session(0).0, session(2).1, session(0).1), (session(2).0, true, false));
 }
+
+fn mooncake_line(timestamp: u64) -> String {
+    format!("{{\"timestamp\":{timestamp},\"input_length\":600,\"output_length\":9,\"hash_ids\":[1,2]}}\n")
+}
+
+#[test]
+fn a_trace_that_would_be_played_for_months_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let month = 30 * 86_400_000;
+    let text = [mooncake_line(0), mooncake_line(month)].concat();
+    let trace = read(&file(&folder, "month.jsonl", &text), usize::MAX, 512).unwrap();
+    assert!(trace.fits(1.0).is_ok());
+    let refusal = trace.fits(0.5).unwrap_err().to_string();
+    assert!(refusal.contains("60 days") && refusal.contains("wrong time"), "{refusal}");
+    assert!(trace.fits(f64::MIN_POSITIVE).is_err());
+}
+
+#[test]
+fn a_line_that_is_too_long_is_counted_and_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(2 << 20);
+    let text = [mooncake_line(0), format!("{long}\n"), mooncake_line(9)].concat();
+    let trace = read(&file(&folder, "a.jsonl", &text), usize::MAX, 512).unwrap();
+    assert_eq!((trace.requests.len(), trace.bad.len()), (2, 1));
+    assert!(trace.bad[0].contains(":2: it is longer than 1048576 bytes"), "{}", trace.bad[0]);
+    let refusal = read(&file(&folder, "b.jsonl", &long), usize::MAX, 512).err().unwrap().to_string();
+    assert!(refusal.contains("first line is longer"), "{refusal}");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\u{feff}TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n";
+    assert_eq!(read(&file(&folder, "a.csv", text), usize::MAX, 512).unwrap().requests.len(), 1);
+}

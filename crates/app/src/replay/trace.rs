@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use sluicegate_lab::fleet::Job;
 
 use super::{azure, mooncake, usage_lines};
-use crate::usage_sums::{Found, Lines, open};
+use crate::usage_sums::{Found, LONGEST_LINE, Lines, open};
 
 /// Bad lines above which a file is none of these traces.
 const MOST_BAD: usize = 100;
+/// The longest that is played, in virtual time. Every replica is scraped all through it: one line with a wrong moment, or
+/// a trace read in the wrong unit, would be played for as good as ever.
+const MOST_SPAN: Duration = Duration::from_secs(32 * 86_400);
 
 /// Recorded requests.
 pub(crate) struct Trace {
@@ -49,6 +53,25 @@ impl Recorded {
 }
 
 impl Trace {
+    /// Whether it can be played at this speed.
+    ///
+    /// # Errors
+    /// From its first request to its last it takes too long.
+    pub(crate) fn fits(&self, speed: f64) -> anyhow::Result<()> {
+        let times = || self.requests.iter().map(|recorded| recorded.job.arrives);
+        let span = times().max().unwrap_or_default().since(times().min().unwrap_or_default());
+        let days = span.as_secs_f64() / speed / 86_400.0;
+        if days <= MOST_SPAN.as_secs_f64() / 86_400.0 {
+            return Ok(());
+        }
+        bail!(
+            "the {} requests come within {days:.0} days at {speed} times the recorded speed, and at most 32 days are \
+             played: look for a line with a wrong time, or for times in another unit (Mooncake's are milliseconds); \
+             --limit reads only so many requests, a higher --speed or --load plays them faster",
+            self.requests.len()
+        )
+    }
+
     /// The requests alone.
     pub(crate) fn jobs(&self) -> Vec<Job> {
         self.requests.iter().map(|recorded| recorded.job.clone()).collect()
@@ -85,9 +108,17 @@ pub(crate) fn read(path: &Path, limit: usize, block_tokens: u32) -> anyhow::Resu
         let line = match found {
             Found::Line(line) if line.trim_ascii().is_empty() => continue,
             Found::Line(line) => line,
-            Found::TooLong => b"",
+            Found::TooLong if form.is_none() => {
+                bail!("{} is no trace: its first line is longer than {LONGEST_LINE} bytes", path.display())
+            }
+            Found::TooLong => {
+                bad.push(format!("{}:{number}: it is longer than {LONGEST_LINE} bytes", path.display()));
+                continue;
+            }
         };
         let Some((_, reader)) = &mut form else {
+            // Spreadsheets put a byte order mark before a CSV.
+            let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
             let begun = begin(line, block_tokens).with_context(|| {
                 format!(
                     "{} is no trace: its first line is neither of Mooncake nor of Azure nor a usage line",

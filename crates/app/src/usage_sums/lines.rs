@@ -10,7 +10,7 @@ pub(crate) const LONGEST_LINE: usize = 1024 * 1024;
 pub(crate) enum Found<'a> {
     /// Without its line feed.
     Line(&'a [u8]),
-    /// Longer than the buffer; it was passed over.
+    /// Longer than the buffer; the next call passes it over.
     TooLong,
 }
 
@@ -22,6 +22,8 @@ pub(crate) struct Lines<R> {
     start: usize,
     end: usize,
     ended: bool,
+    /// Whether the rest of a line that was too long comes next.
+    inside_long: bool,
 }
 
 impl<R: Read> Lines<R> {
@@ -30,16 +32,27 @@ impl<R: Read> Lines<R> {
     }
 
     fn with_longest(source: R, longest: usize) -> Self {
-        Self { source, buffer: vec![0; longest + 1].into(), start: 0, end: 0, ended: false }
+        Self {
+            source,
+            buffer: vec![0; longest + 1].into(),
+            start: 0,
+            end: 0,
+            ended: false,
+            inside_long: false,
+        }
     }
 
     /// The next line; a last one without a line feed counts. None at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Found<'_>>> {
+        // Only when somebody asks for what is behind it: a file may be one line without an end.
+        if std::mem::take(&mut self.inside_long) {
+            self.skip_line()?;
+        }
         let Some((length, whole)) = self.find_line()? else { return Ok(None) };
         let from = self.start;
         self.start += length;
         if !whole {
-            self.skip_line()?;
+            self.inside_long = true;
             return Ok(Some(Found::TooLong));
         }
         let bytes = self.buffer.get(from..from + length).unwrap_or_default();
@@ -115,6 +128,12 @@ mod tests {
             self.0 = later;
             Ok(step)
         }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_too_long_and_not_read_to_its_end() {
+        let mut lines = Lines::with_longest(io::repeat(b'x'), 8);
+        assert_eq!(lines.next().unwrap(), Some(Found::TooLong));
     }
 
     proptest! {

@@ -7,12 +7,19 @@ use serde_json::Value;
 
 /// Bytes of one event, at most; a longer one is not ours to understand.
 const MAX_EVENT: usize = 1 << 20;
+/// Bytes of one stream, at most: a server that never ends must not fill our memory before the time limit does its part.
+const MAX_STREAM: usize = 256 << 20;
+
+/// Tokens that are believed of one request.
+const MOST_TOKENS: u64 = u32::MAX as u64;
 
 /// What a stream has said so far.
 #[derive(Debug, Default)]
 pub struct Told {
     /// Bytes of an event that is not complete.
     rest: Vec<u8>,
+    /// Bytes of the stream so far.
+    bytes: usize,
     finished: bool,
     done: bool,
     error: Option<u16>,
@@ -38,7 +45,7 @@ impl Told {
             if self.events > before {
                 on_events(self.events - before);
             }
-            if self.rest.len() > MAX_EVENT {
+            if self.rest.len() > MAX_EVENT || self.bytes > MAX_STREAM {
                 return Outcome::Cut;
             }
         }
@@ -54,6 +61,7 @@ impl Told {
     }
 
     fn feed(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
         self.rest.extend_from_slice(bytes);
         let rest = std::mem::take(&mut self.rest);
         let mut lines = rest.split_inclusive(|byte| *byte == b'\n').peekable();
@@ -80,7 +88,8 @@ impl Told {
             self.choice(choice);
         }
         if let Some(usage) = event.get("usage") {
-            let tokens = |path| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+            // No more than a request can have: sums of what a server claims do not overflow.
+            let tokens = |path| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS);
             self.prompt_tokens = tokens("/prompt_tokens");
             self.cached_tokens = tokens("/prompt_tokens_details/cached_tokens");
             self.completion_tokens = tokens("/completion_tokens");
@@ -107,6 +116,17 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_that_no_request_can_have_are_not_believed() {
+        let mut told = Told::default();
+        let most = u64::MAX;
+        told.feed(
+            format!("data: {{\"usage\":{{\"prompt_tokens\":{most},\"completion_tokens\":{most}}}}}\n\n")
+                .as_bytes(),
+        );
+        assert_eq!((told.prompt_tokens, told.completion_tokens), (MOST_TOKENS, MOST_TOKENS));
+    }
 
     #[test]
     fn a_stream_is_whole_only_with_a_finish_reason_and_done_and_without_error() {

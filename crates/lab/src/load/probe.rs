@@ -5,6 +5,7 @@ use super::{Kind, LoadConfig};
 use crate::client::{Endpoint, Outcome, Whole};
 use crate::rng::SeededRng;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// Words of the two probes.
 const FEW: usize = 32;
@@ -80,7 +81,9 @@ pub async fn probe(endpoint: &Endpoint, config: &LoadConfig) -> Result<f64, Prob
         if let Some(body) = body.as_object_mut() {
             body.insert(name.to_owned(), value);
         }
-        let answer = good(path, endpoint.post(path, body.to_string().into()).await)?;
+        let asked = endpoint.post(path, body.to_string().into());
+        let answer = timeout(config.timeout, asked).await.unwrap_or(Err(Outcome::TimedOut));
+        let answer = good(path, answer)?;
         *tokens = answer.pointer("/usage/prompt_tokens").and_then(Value::as_f64).unwrap_or(0.0);
     }
     let per_word = (tokens[1] - tokens[0]) / (MANY - FEW) as f64;

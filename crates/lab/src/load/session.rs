@@ -17,8 +17,16 @@ pub(super) async fn session(shared: &Shared, number: u64, intended: Instant) {
     let (mut number, mut intended) = (number, intended);
     for turn in 0..turns {
         if turn > 0 {
-            intended = now() + think(&mut rng, config.think);
-            sleep_until(intended).await;
+            // Nobody waits for a turn that will not be sent.
+            let Some(due) = now().checked_add(think(&mut rng, config.think)) else { return };
+            if shared.is_after_the_end(due) {
+                return;
+            }
+            intended = due;
+            tokio::select! {
+                () = sleep_until(intended) => {}
+                () = shared.all_taken() => return,
+            }
             let Some(next) = shared.take() else { return };
             number = next;
         }
@@ -37,5 +45,8 @@ fn tokens(shared: &Shared, number: u64, rng: &mut SeededRng) -> (u32, u32) {
 }
 
 fn think(rng: &mut SeededRng, mean: Duration) -> Duration {
-    if mean.is_zero() { mean } else { Duration::from_secs_f64(rng.exponential(mean.as_secs_f64())) }
+    if mean.is_zero() {
+        return mean;
+    }
+    Duration::try_from_secs_f64(rng.exponential(mean.as_secs_f64())).unwrap_or(Duration::MAX)
 }

@@ -130,6 +130,24 @@ async fn what_is_in_flight_when_it_is_stopped_is_broken_off_and_counted() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_a_turn_that_will_not_be_sent() {
+    let sim = sim(Profile::fast());
+    let (turns, think) = (Lengths::Fixed(2), Duration::from_secs(1 << 40));
+    let report = run(LoadConfig { turns, think, requests: Some(4), ..config(&sim) }).await;
+    assert_eq!((report.sent, report.ok()), (4, 4));
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up_before_any_load_is_sent() {
+    let sim = sim(Profile::fast());
+    sim.replicas()[0].set_fault(Fault::Hang).await;
+    let config = LoadConfig { timeout: Duration::ZERO, ..config(&sim) };
+    let endpoint = Endpoint::new(&config.base_url, None).unwrap();
+    let refusal = probe(&endpoint, &config).await.unwrap_err();
+    assert_eq!(refusal, ProbeError::NoAnswer { path: config.kind.path(), outcome: Outcome::TimedOut });
+}
+
+#[tokio::test]
 async fn the_servers_model_and_the_length_of_words_are_asked_for() {
     let sim = sim(Profile::fast());
     let config = config(&sim);

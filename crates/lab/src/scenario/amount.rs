@@ -18,8 +18,8 @@ impl Span {
     }
 }
 
-/// The longest that is read: ten years.
-const MOST_MILLIS: u64 = 10 * 365 * 24 * 3_600_000;
+/// The longest that is read: a week, of which an hour takes seconds. Longer ones would be run for as good as ever.
+const MOST_MILLIS: u64 = 7 * 24 * 3_600_000;
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -36,7 +36,8 @@ impl<'de> Deserialize<'de> for Span {
         let millis = digits.parse::<u64>().ok().zip(scale).and_then(|(n, scale)| n.checked_mul(scale));
         match millis {
             Some(millis) if millis <= MOST_MILLIS => Ok(Self(Duration::from_millis(millis))),
-            _ => Err(D::Error::custom(format!(
+            Some(_) => Err(D::Error::custom(format!("{text:?} is too long: at most \"168h\", a week"))),
+            None => Err(D::Error::custom(format!(
                 "{text:?} is no duration: write digits and one of ms, s, m, h, as in \"250ms\" or \"6m\""
             ))),
         }

@@ -1,5 +1,6 @@
 //! Reads a scenario and says what is wrong with it: place, what, hint.
 
+use super::bounds;
 use super::chooser::Chooser;
 use super::spec::{Scenario, Stage, Target};
 use crate::engine::Profile;
@@ -50,7 +51,12 @@ fn contradiction(scenario: &Scenario) -> Option<(String, String)> {
     if scenario.stage == Stage::Virtual && scenario.allowed.is_empty() {
         return problem("no [[allowed]]: it could not fail".into(), "name a measure and its min or max");
     }
-    names(scenario).or_else(|| traffic(scenario)).or_else(|| replicas(scenario)).or_else(|| ranges(scenario))
+    let bounded = bounds::exceeded(scenario);
+    bounded
+        .or_else(|| names(scenario))
+        .or_else(|| traffic(scenario))
+        .or_else(|| replicas(scenario))
+        .or_else(|| ranges(scenario))
 }
 
 /// Two groups of one name could not be told apart; a name that is asked for must be there.

@@ -82,6 +82,20 @@ fn a_wrong_scenario_is_refused_with_its_place_and_a_way_out() {
         (format!("{HEAD}[[allowed]]\nmeasure = \"ejectons\"\n"), vec!["line 9", "ejectons", "ejections"]),
         (format!("{HEAD}[[allowed]]\nmeasure = \"ejections\"\n"), vec!["allows everything", "min or max"]),
         (format!("{HEAD}[[allowed]]\nmeasure = \"pins_held\"\nmax = 0\n"), vec!["needs `at`"]),
+        (HEAD.replace("10s", "8760h"), vec!["line 3", "\"8760h\" is too long: at most \"168h\""]),
+        (
+            format!("{HEAD}system_tokens = 4000000000\n{allowed}"),
+            vec!["few.system_tokens: 4000000000 are too many"],
+        ),
+        (
+            format!("{HEAD}prompt_tokens = [9, 3]\n{allowed}"),
+            vec!["few.prompt_tokens: from 9 to 3 there is nothing"],
+        ),
+        (format!("{HEAD}leaving = nan\n{allowed}"), vec!["few.leaving: NaN is no part"]),
+        (format!("{HEAD}answered_with = 0\n{allowed}"), vec!["few.answered_with: 0", "400 to 599"]),
+        (format!("{HEAD}{allowed}min = 3\n"), vec!["allowed number 1 (ejections) allows nothing"]),
+        (format!("{HEAD}{allowed}[fleet]\nslots = 0\n"), vec!["fleet.slots: 0"]),
+        (format!("{HEAD}{allowed}[fleet]\nreplicas = 1025\n"), vec!["fleet.replicas: 1025 is too many"]),
         (HEAD.replace("10s", "10 parsecs"), vec!["line 3", "10 parsecs", "ms, s, m, h"]),
         (HEAD.to_owned(), vec!["it could not fail"]),
         (

@@ -13,6 +13,7 @@ pub(super) fn run(args: &ReplayArgs, profiles: &Profiles) -> Result<(), Failure>
     let loaded = load(&args.configs)?;
     known_pools(&loaded, profiles).map_err(Failure::Usage)?;
     let trace = super::read(args, profiles.block_tokens())?;
+    trace.fits(args.speed).map_err(Failure::Usage)?;
     let manner = Manner { profiles, model: args.model.as_deref(), speed: args.speed, seed: args.seed };
     let (mut contestants, mut shapes) = (Vec::new(), Vec::new());
     for (path, loaded) in &loaded {

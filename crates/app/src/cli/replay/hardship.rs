@@ -23,8 +23,17 @@ pub(super) struct HardshipArgs {
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "configs")]
     pub(super) slow_replicas: u16,
     /// How many times as long a slow replica takes
-    #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = super::positive)]
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = slowness)]
     pub(super) slowness: f64,
+}
+
+/// Above it nothing would be answered within any replay.
+const MOST_SLOWNESS: f64 = 1000.0;
+
+fn slowness(text: &str) -> Result<f64, &'static str> {
+    let times =
+        super::positive(text).ok().filter(|times| (1.0 / MOST_SLOWNESS..=MOST_SLOWNESS).contains(times));
+    times.ok_or("expected a number from 0.001 to 1000")
 }
 
 impl HardshipArgs {
