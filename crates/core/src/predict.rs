@@ -210,7 +210,9 @@ impl Predictor {
     /// A step of the engine whose first bytes are all there is a measurement.
     fn close_step(&mut self, now: Time, replica: usize) {
         let Some(known) = self.replicas.get_mut(replica) else { return };
-        let Some(sample) = known.ledger.sample(now) else { return };
+        // A pool that is never without a queue would else keep a prior that may be wrong by ten.
+        let rough = !self.fit.is_trusted();
+        let Some(sample) = known.ledger.sample(now, rough) else { return };
         let predicted = self.fit.seconds(sample.work);
         // A shorter one says more of the engine's step than of how slow the replica is next to others.
         if self.fit.is_trusted() && predicted >= OVERHEAD {

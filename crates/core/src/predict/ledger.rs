@@ -111,11 +111,12 @@ impl Ledger {
         }
     }
 
-    /// The last step whose first bytes are all there, once. `None` if all that were in it had waited, or somebody waits
-    /// now: how long the engine worked on those is not known, nor how much of the step was the next one's.
-    pub(crate) fn sample(&mut self, now: Time) -> Option<Sample> {
+    /// The last step whose first bytes are all there, once. `None` if all that were in it had waited: how long the engine
+    /// worked on those is not known. Nor is it known, where somebody waits now, how much of the step was the next one's:
+    /// such a sample is too long by up to a step, and taken only if `rough` is good enough.
+    pub(crate) fn sample(&mut self, now: Time, rough: bool) -> Option<Sample> {
         let step = self.step.take_if(|step| now.since(step.last) > STEP)?;
-        if !self.pending.is_empty() {
+        if !rough && !self.pending.is_empty() {
             return None;
         }
         let seconds = step.last.since(step.began?).as_secs_f64();

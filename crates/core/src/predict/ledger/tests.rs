@@ -125,15 +125,19 @@ fn a_first_byte_that_did_not_wait_is_a_sample() {
     let mut ledger = Ledger::default();
     let first = ledger.sent(at(1000), 5000, work(5000), None);
     answered(&mut ledger, at(1600), first);
-    assert_eq!(ledger.sample(at(1604)), None, "others may follow in the same step");
-    assert_eq!(ledger.sample(at(1900)), Some(Sample { work: work(5000), seconds: 0.6 }));
-    assert_eq!(ledger.sample(at(1900)), None, "once");
+    assert_eq!(ledger.sample(at(1604), false), None, "others may follow in the same step");
+    assert_eq!(ledger.sample(at(1900), false), Some(Sample { work: work(5000), seconds: 0.6 }));
+    assert_eq!(ledger.sample(at(1900), false), None, "once");
     let first = ledger.sent(at(2000), 5000, work(5000), None);
     let second = ledger.sent(at(2100), 3000, work(3000), None);
     answered(&mut ledger, at(2700), first);
-    assert_eq!(ledger.sample(at(2800)), None, "a part of its last step was the second's");
+    assert_eq!(ledger.sample(at(2800), false), None, "a part of its last step was the second's");
     answered(&mut ledger, at(2900), second);
-    assert_eq!(ledger.sample(at(3000)), None, "the second has waited");
+    assert_eq!(ledger.sample(at(3000), true), None, "the second has waited");
+    let first = ledger.sent(at(4000), 5000, work(5000), None);
+    let _behind = ledger.sent(at(4100), 3000, work(3000), None);
+    answered(&mut ledger, at(4700), first);
+    assert_eq!(ledger.sample(at(4800), true), Some(Sample { work: work(5000), seconds: 0.7 }));
 }
 
 #[test]
@@ -145,7 +149,10 @@ fn first_bytes_of_one_step_are_one_sample_in_whatever_order_they_come() {
         let order = if swapped { [second, first] } else { [first, second] };
         answered(&mut ledger, at(130), order[0]);
         answered(&mut ledger, at(132), order[1]);
-        assert_eq!(ledger.sample(at(200)), Some(Sample { work: work(500) + work(700), seconds: 0.132 }));
+        assert_eq!(
+            ledger.sample(at(200), false),
+            Some(Sample { work: work(500) + work(700), seconds: 0.132 })
+        );
     }
 }
 
@@ -193,7 +200,7 @@ fn one_without_a_stream_is_over_when_it_should_be_or_when_a_later_one_is_answere
     // Its whole answer: nothing that could be measured.
     answered(&mut ledger, at(1500), first);
     ledger.ended(at(1500), first, 10_000);
-    assert_eq!((ledger.pending(), decoding(&ledger).0, ledger.sample(at(9000))), (3, 0.0, None));
+    assert_eq!((ledger.pending(), decoding(&ledger).0, ledger.sample(at(9000), false)), (3, 0.0, None));
     // The engine takes them in order: whoever was before the fourth has been read.
     answered(&mut ledger, at(2700), fourth);
     assert_eq!((ledger.pending(), decoding(&ledger).0), (0, 3.0));
