@@ -62,9 +62,9 @@ pub(super) struct CalibrateArgs {
 }
 
 const HELP: &str = "\
-Measures single prompts of growing length, batches of growing size behind short and long prompts, and
-one prompt that the prefix cache knows; then fits the five costs of a step. The size of the KV cache
-comes from the engine's /metrics. The result says how far it is off from what was measured.
+Measures single prompts of growing length, batches of growing size behind short and long prompts,
+and one prompt that the prefix cache knows; then fits the five costs of a step. The size of the KV
+cache comes from the engine's /metrics. The result says how far it is off from what was measured.
 
 Examples:
   sluicegate calibrate http://10.0.0.11:8000 --max-num-seqs 128 --out a100.toml

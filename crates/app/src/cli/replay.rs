@@ -98,10 +98,10 @@ Examples:
   sluicegate replay usage.jsonl --config sluicegate.toml --config changed.toml
 
 With --config each request goes by its model to its route, and from there as `serve` would have it
-go: mode, weights, policies, slots, queue, priorities, retries, fallback. The replicas are as many as
-the file names. The table has the whole, each route and each pool, and for each configuration after
-the first what changed, in per cent. refused are requests that found no place, fallback those that
-ended at their route's fallback. What is not played or not known is said by name.";
+go: mode, weights, policies, slots, queue, priorities, retries, fallback. The replicas are as many
+as the file names. The table has the whole, each route and each pool, and for each configuration
+after the first what changed, in per cent. refused are requests that found no place, fallback those
+that ended at their route's fallback. What is not played or not known is said by name.";
 
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let profiles = Profiles::of(&args.profiles, profile).map_err(Failure::Usage)?;

@@ -56,8 +56,8 @@ Each replica answers GET /health, /ping, /version, /load, /v1/models and /metric
 finish reason 'abort'.
 
 With --decision there is a decision service as well: POST /v1/systemone, GET /v1/models and GET
-/health. It takes any token, judges how hard a conversation's last turn looks, and prefers the smallest
-of the models in question that is large enough, by what their names and descriptions say:
+/health. It takes any token, judges how hard a conversation's last turn looks, and prefers the
+smallest of the models in question that is large enough, by what their names and descriptions say:
   sluicegate sim --listen 127.0.0.1:8000 --model tiny-4b --decision 127.0.0.1:8100
 
 Faults. REPLICA is an index from 0, or all. Times are seconds, or end in ms.
