@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use sluicegate_core::{KeyIndex, PoolSettings, Session, TransitionReason};
 use std::time::Duration;
 
-fn ms(millis: u64) -> Time {
+pub(super) fn ms(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
 /// A step takes 10 ms and a millisecond for each prefilled token; nothing else costs.
-fn plain() -> Profile {
+pub(super) fn plain() -> Profile {
     Profile {
         block_tokens: 16,
         kv_blocks: 1_000,

@@ -1,31 +1,14 @@
 //! Several pools and routes in one fleet.
 
 use super::*;
-use crate::engine::{Profile, StepCost};
+use crate::engine::Profile;
+use crate::fleet::tests::ms;
 use crate::fleet::{Decider, Fallback, Fleet, Gateway, Happening, Job, Limits, Outcome, Record, Settings};
-use sluicegate_core::{RouteIndex, Shares, Time};
+use sluicegate_core::{RouteIndex, Shares};
 use std::time::Duration;
 
-fn ms(millis: u64) -> Time {
-    Time::from_nanos(millis * 1_000_000)
-}
-
-/// A step takes 10 ms and a millisecond for each prefilled token.
 fn plain(block_tokens: u32) -> Profile {
-    Profile {
-        block_tokens,
-        kv_blocks: 100,
-        max_num_batched_tokens: 100,
-        max_num_seqs: 8,
-        max_num_queued: None,
-        cost: StepCost {
-            base: Duration::from_millis(10),
-            prefill_ns_per_token: 1_000_000.0,
-            prefill_ns_per_token_position: 0.0,
-            decode_ns_per_sequence: 0.0,
-            decode_ns_per_context_token: 0.0,
-        },
-    }
+    Profile { block_tokens, kv_blocks: 100, ..crate::fleet::tests::plain() }
 }
 
 fn pool(replicas: usize, slots: Option<u32>) -> PoolPart {
