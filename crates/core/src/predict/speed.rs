@@ -5,6 +5,7 @@
 //! request that had to wait behind one that others have sent takes longer without the replica being slow; that says much of
 //! means and little of quartiles. What tells slow from chance is how far predictions are off in this pool.
 
+use super::fit::OVERHEAD;
 use super::recent::Recent;
 
 /// Ratios within this of 1 are chance as far as choosing is concerned.
@@ -20,15 +21,14 @@ const MEAN_ABSOLUTE: f64 = 1.25;
 /// that was slow for a while.
 const OWN: usize = 32;
 const POOL: usize = 64;
-/// Seconds that a step may take whatever is prefilled: what makes short prompts seem slow wherever they go.
-const OVERHEAD: f64 = 0.1;
 /// Mean absolute deviation before there is data (a fifth more or less than predicted), and the samples that it stands for.
 const PRIOR: (f64, f64) = (0.1, 4.0);
 /// Weight of the newest sample in the mean, once there are many.
 const NEWEST: f64 = 0.01;
 
 /// 0 where a prefill took as long as predicted, 1/3 where twice as long, -1/3 where half as long: half of the ratio's
-/// logarithm, as long as that is small, without its ends.
+/// logarithm, as long as that is small, without its ends. The overhead of a step is what makes short prompts
+/// seem slow wherever they go.
 fn deviation(measured: f64, predicted: f64) -> f64 {
     (measured - predicted) / (measured + predicted + 2.0 * OVERHEAD)
 }
